@@ -118,7 +118,7 @@ def test_loop():
 @pytest.mark.parametrize("branch", [0, 1])
 def test_branches(branch):
     module = parse(sharded("mesh['x'=2,'y'=4]\n" + CONDITIONAL))
-    agree(module, [*inputs_of(module)[:1], np.int32(branch)])
+    agree(module, [*inputs_of(module)[:1], np.asarray(branch, np.int32)])
 
 
 def test_manual():

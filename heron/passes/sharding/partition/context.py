@@ -194,6 +194,10 @@ class Partitioner:
         """The same array in another sharding, by the cheapest plan; the part itself where it has it already."""
         return emit.reshard(self, part, sharding)
 
+    def cost(self, shape: Shape, old: TensorSharding, new: TensorSharding) -> float:
+        """The bytes that each device sends to bring an array from one sharding to another."""
+        return emit.cost(self.mesh, shape, old, new)
+
     def whole(self, part: Part) -> Part:
         """The array replicated on every device."""
         return self.reshard(part, TensorSharding.whole(part.shape.rank, part.sharding.manual))

@@ -1,52 +1,192 @@
-"""A part in another sharding."""
+"""A part in another sharding: the steps of a plan as collectives and slices."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from heron.hlo.sharding.atoms import TensorSharding
+from heron.hlo.ir.instruction import Instruction
+from heron.hlo.ir.shape import Shape
+from heron.hlo.ir.types import S32
+from heron.hlo.sharding.atoms import AtomicMesh, Axes, TensorSharding
+from heron.passes.sharding.partition import collectives
+from heron.passes.sharding.partition.frame import View
+from heron.passes.sharding.partition.halo import window
 from heron.passes.sharding.partition.part import Part
+from heron.passes.sharding.partition.plan import Plan, Step, plan
 
 if TYPE_CHECKING:
     from heron.passes.sharding.partition.context import Partitioner
 
 
 def reshard(p: Partitioner, part: Part, sharding: TensorSharding) -> Part:
-    """The same array in another sharding; the part itself where it has it already."""
-    wanted = sharding.close()
-    if part.sharding.dims == wanted.dims and part.sharding.unreduced == wanted.unreduced:
+    """The same array in another sharding; the part itself where it has it already.
+
+    A value that was brought into several shardings is taken from the one that costs least.
+    """
+    if not part.shape.is_array or (
+        part.sharding.dims == sharding.dims and part.sharding.unreduced == sharding.unreduced
+    ):
         return part
-    if not part.shape.is_array:
-        return part
-    versions = p.frame.versions.setdefault(part.value, {})
+    wanted = TensorSharding.closed(sharding.dims, sharding.unreduced, part.sharding.manual)
+    origin = p.frame.origins.get(_view(part), part)
+    versions = p.frame.versions.setdefault(_view(origin), {origin.sharding: origin})
     found = versions.get(wanted)
     if found is None:
-        found = versions[wanted] = _resharded(p, part, wanted)
+        options = [(planned(p, version, wanted), version) for version in versions.values()]
+        best, version = min(options, key=lambda option: (option[0].bytes, len(option[0].steps)))
+        found = versions[wanted] = _resharded(p, version, wanted, best)
+        p.frame.origins[_view(found)] = origin
     return found
 
 
-def _resharded(p: Partitioner, part: Part, wanted: TensorSharding) -> Part:
-    value, dims = part.value, part.dims
-    summed = tuple(sorted(part.sharding.unreduced - wanted.unreduced))
-    value = p.all_reduce(value, summed, "add")
-    for dim, (old, new) in enumerate(zip(part.sharding.dims, wanted.dims, strict=True)):
-        if old == new:
-            continue
-        value = p.slice(p.all_gather(value, dim, old), dim, 0, dims[dim])
-    for dim, (old, new) in enumerate(zip(part.sharding.dims, wanted.dims, strict=True)):
-        if old == new or not new:
-            continue
-        tile = -(-dims[dim] // p.mesh.size(new))
-        padded = p.pad(value, dim, 0, tile * p.mesh.size(new) - dims[dim])
-        sizes = padded.shape.dims
-        value = p.dynamic_slice(
-            padded, {dim: p.scaled(p.index(new), tile, dims[dim])}, (*sizes[:dim], tile, *sizes[dim + 1 :])
-        )
-    partial = tuple(sorted(wanted.unreduced - part.sharding.unreduced))
-    if partial:
-        first = p.compare("EQ", p.index(partial), p.constant(0, p.index(partial).shape.element_type))
-        nothing = p.full(0, part.shape.element_type, value.shape.dims)
-        value = p.add(
-            "select", [p.full(first, first.shape.element_type, value.shape.dims), value, nothing], value.shape
-        )
-    return Part(value, part.shape, wanted)
+def _view(part: Part) -> View:
+    """What makes two parts with one value the same array: inside a manual computation a share is another one."""
+    return part.value, part.shape, part.sharding.manual
+
+
+def planned(p: Partitioner, part: Part, wanted: TensorSharding) -> Plan:
+    """The plan from a part's sharding to another one."""
+    return _plan(p.mesh, part.shape, part.sharding, wanted)
+
+
+def cost(mesh: AtomicMesh, shape: Shape, old: TensorSharding, new: TensorSharding) -> float:
+    """The bytes that each device sends to bring an array from one sharding to another."""
+    return _plan(mesh, shape, old, new).bytes
+
+
+def _plan(mesh: AtomicMesh, shape: Shape, old: TensorSharding, new: TensorSharding) -> Plan:
+    kept = old.unreduced & new.unreduced
+    return plan(mesh.sizes, shape.dims, shape.element_type.byte_size, old.dims, old.unreduced, new.dims, kept)
+
+
+def _resharded(p: Partitioner, part: Part, wanted: TensorSharding, steps: Plan) -> Part:
+    if steps.bytes:
+        _tell(p, part, wanted, steps)
+    value, dims = part.value, part.sharding.dims
+    pending: list[Step] = []
+    for step in steps.steps:
+        if step.kind == "slice":
+            pending.append(step)
+        else:
+            value = _cut(p, part, value, dims, pending, wanted)
+            dims = pending[-1].dims if pending else dims
+            pending = []
+            value = _STEPS[step.kind](p, part, value, dims, step, wanted)
+            value = _trimmed(p, part, value, dims, step)
+            dims = step.dims
+    value = _cut(p, part, value, dims, pending, wanted)
+    fresh = tuple(sorted(wanted.unreduced - part.sharding.unreduced))
+    return Part(_on_first(p, value, fresh), part.shape, wanted)
+
+
+def _tell(p: Partitioner, part: Part, wanted: TensorSharding, steps: Plan) -> None:
+    """Keep the reshard as a decision. It is a refusal of memory where a share on the way is larger than both ends."""
+    have, goal = str(p.mesh.write(part.sharding)), str(p.mesh.write(wanted))
+    names = ", ".join(f"{s.kind}" + (f" of dimension {s.dim}" if s.dim >= 0 else "") for s in steps.steps)
+    large = "" if steps.within else f"; a share on the way has {steps.peak} bytes, more than before and after"
+    p.decide(
+        steps.within,
+        f"{part.shape.bare} from {have} to {goal}: {names}; each device sends {steps.bytes:.0f} bytes{large}",
+        object=part.value.name,
+        cost_after=steps.bytes,
+    )
+
+
+# -- steps -----------------------------------------------------------------------------------------------------------
+def _covered(p: Partitioner, part: Part, d: int, wanted: TensorSharding) -> int:
+    """The size that the tiles of a dimension cover in the end."""
+    parts = p.mesh.size(wanted.dims[d])
+    return -(-part.dims[d] // parts) * parts
+
+
+def _ready(
+    p: Partitioner, part: Part, value: Instruction, dims: tuple[Axes, ...], d: int, wanted: TensorSharding
+) -> Instruction:
+    """`value` with a whole dimension padded to what tiles will cover."""
+    if dims[d]:
+        return value
+    return p.pad(value, d, 0, _covered(p, part, d, wanted) - value.shape.dims[d])
+
+
+def _trimmed(p: Partitioner, part: Part, value: Instruction, dims: tuple[Axes, ...], step: Step) -> Instruction:
+    """`value` without what lies beyond the end of a dimension that has become whole."""
+    for d, (before, after) in enumerate(zip(dims, step.dims, strict=True)):
+        if before and not after:
+            value = p.slice(value, d, 0, part.dims[d])
+    return value
+
+
+def _cut(
+    p: Partitioner, part: Part, value: Instruction, dims: tuple[Axes, ...], steps: list[Step], wanted: TensorSharding
+) -> Instruction:
+    """Consecutive slices as one."""
+    if not steps:
+        return value
+    added: dict[int, Axes] = {}
+    for step in steps:
+        added[step.dim] = added.get(step.dim, ()) + step.axes
+    starts: dict[int, Instruction] = {}
+    for d in added:
+        value = _ready(p, part, value, dims, d, wanted)
+    sizes = list(value.shape.dims)
+    for d, axes in added.items():
+        sizes[d] //= p.mesh.size(axes)
+        starts[d] = p.scaled(p.index(axes), sizes[d])
+    return p.dynamic_slice(value, starts, sizes)
+
+
+def _gather(
+    p: Partitioner, part: Part, value: Instruction, dims: tuple[Axes, ...], step: Step, wanted: TensorSharding
+) -> Instruction:
+    return p.all_gather(value, step.dim, step.axes)
+
+
+def _exchange(
+    p: Partitioner, part: Part, value: Instruction, dims: tuple[Axes, ...], step: Step, wanted: TensorSharding
+) -> Instruction:
+    return p.all_to_all(_ready(p, part, value, dims, step.to, wanted), step.to, step.dim, step.axes)
+
+
+def _permute(
+    p: Partitioner, part: Part, value: Instruction, dims: tuple[Axes, ...], step: Step, wanted: TensorSharding
+) -> Instruction:
+    return collectives.send(p, value, p.devices.moves(dims, step.dims))
+
+
+def _reduce(
+    p: Partitioner, part: Part, value: Instruction, dims: tuple[Axes, ...], step: Step, wanted: TensorSharding
+) -> Instruction:
+    return p.all_reduce(value, step.axes, "add")
+
+
+def _scatter(
+    p: Partitioner, part: Part, value: Instruction, dims: tuple[Axes, ...], step: Step, wanted: TensorSharding
+) -> Instruction:
+    return p.reduce_scatter(_ready(p, part, value, dims, step.dim, wanted), step.dim, step.axes, "add")
+
+
+def _retile(
+    p: Partitioner, part: Part, value: Instruction, dims: tuple[Axes, ...], step: Step, wanted: TensorSharding
+) -> Instruction:
+    tile = _covered(p, part, step.dim, wanted) // p.mesh.size(step.axes)
+    return window(p, Part(value, part.shape, TensorSharding.closed(dims)), step.dim, 0, tile, tile, None)
+
+
+_STEPS = {
+    "all-gather": _gather,
+    "all-to-all": _exchange,
+    "collective-permute": _permute,
+    "all-reduce": _reduce,
+    "reduce-scatter": _scatter,
+    "retile": _retile,
+}
+
+
+def _on_first(p: Partitioner, value: Instruction, axes: Axes) -> Instruction:
+    """`value` on the first device along these atoms, zeros on the others: partial sums of it."""
+    if not axes:
+        return value
+    dims = value.shape.dims
+    first = p.compare("EQ", p.index(axes), p.constant(0, S32))
+    nothing = p.full(0, value.shape.element_type, dims)
+    return p.add("select", [p.full(first, first.shape.element_type, dims), value, nothing], value.shape)
