@@ -22,6 +22,7 @@ from heron.analysis.sharding.program import ProgramShardings
 from heron.analysis.sharding.rule import OpRule
 from heron.analysis.sharding.step import Step
 from heron.hlo.facts import has_start_operands
+from heron.hlo.ir.instruction import Instruction
 from heron.hlo.ir.module import Module
 from heron.hlo.sharding.atoms import AtomicMesh, Axes, TensorSharding
 
@@ -82,11 +83,25 @@ def propagate(
     final = [s.close() for s in _even(module, flow, shardings.mesh, run.current())]
     done = Propagated(flow, shardings.mesh, final, run.current(), run.changes)
     for i, slots in flow.leaves.items():
-        slots = flow.results if flow.results and i is module.entry.root else slots
-        for slot, (index, _) in zip(slots, i.shape.leaves(), strict=True):
-            if slot >= 0:
-                shardings.set(i, index, final[slot])
+        _set(shardings, i, slots, final)
+    for i in dict.fromkeys(link.at for link in flow.links if link.tie is Tie.EDGE):
+        _set_tuples(i, flow, shardings, final)
+    if flow.results:
+        _set(shardings, module.entry.root, flow.results, final)
     return done
+
+
+def _set(shardings: ProgramShardings, i: Instruction, slots: Iterable[int], final: list[TensorSharding]) -> None:
+    for slot, (index, _) in zip(slots, i.shape.leaves(), strict=True):
+        if slot >= 0:
+            shardings.set(i, index, final[slot])
+
+
+def _set_tuples(i: Instruction, flow: Flow, shardings: ProgramShardings, final: list[TensorSharding]) -> None:
+    """Give the tuples that a loop or conditional takes the shardings of what it gives."""
+    for source in [*i.operands[:1], *(c.root for c in i.called)]:
+        if source.opcode == "tuple" and source.shape.bare is i.shape.bare and len(source.users) < 2:
+            _set(shardings, source, flow.leaves[i], final)
 
 
 # -- the interface of the program ------------------------------------------------------------------------------------

@@ -124,7 +124,7 @@ class Reasons:
         for link in self._links.get(slot, ()):
             for refusal in self._refusals(link):
                 if link.slots[refusal.array] == slot:
-                    axes = self.mesh.text([refusal.atom])
+                    axes = self.mesh.text(refusal.axes)
                     found[Refused(self.name(slot), refusal.dim, axes, link.at.name, refusal.reason)] = None
         return list(found)
 

@@ -19,11 +19,11 @@ from heron.hlo.sharding.atoms import AtomicMesh, Axes, TensorSharding
 
 @dataclass(frozen=True, slots=True)
 class Refusal:
-    """An axis that an array of a link did not get: the number of the array, its dimension, the atom, and why."""
+    """Axes that an array of a link did not get: the number of the array, its dimension, the atoms, and why."""
 
     array: int
     dim: int
-    atom: int
+    axes: Axes
     reason: str
 
 
@@ -40,8 +40,8 @@ class _Share:
 
 #: shares of an array's factors
 _Shares = dict[int, _Share]
-#: told of a refusal: array, factor, atom, why
-_Tell = Callable[[int, int, int, str], None]
+#: told of a refusal: array, factor, atoms, why
+_Tell = Callable[[int, int, Axes, str], None]
 
 
 class Step:
@@ -87,8 +87,8 @@ class Step:
         given = self._without_manual(shardings) if self.is_border else shardings
         shares = [self._project(n, s) for n, s in enumerate(given)]
 
-        def tell(array: int, factor: int, atom: int, reason: str) -> None:
-            found.append(Refusal(array, shares[array][factor].dim, atom, reason))
+        def tell(array: int, factor: int, axes: Axes, reason: str) -> None:
+            found.append(Refusal(array, shares[array][factor].dim, axes, reason))
 
         self._disagreements(shares, tell)
         self._share_out(shares, given, self._wanted(shares, Direction.BOTH, Direction.BOTH), tell)
@@ -148,7 +148,7 @@ class Step:
                     k = next((k for k, (x, y) in enumerate(zip(mine, theirs, strict=False)) if x != y), None)
                     if k is not None:
                         name = self.mesh.text
-                        tell(a, f, theirs[k], f"it is split along {name(mine[k:])} where another array has it")
+                        tell(a, f, theirs[k:], f"it is split along {name(mine[k:])} where another array has it")
 
     # -- who gets what -----------------------------------------------------------------------------------------------
     def _share_out(
@@ -193,7 +193,7 @@ class Step:
             reason = self._reason_against(f, share, axes, atom, sharding, taken)
             if reason:
                 if tell is not None:
-                    tell(n, f, atom, reason)
+                    tell(n, f, wanted[len(axes) :], reason)
                 break
             axes = (*axes, atom)
         return axes

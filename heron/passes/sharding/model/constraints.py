@@ -7,6 +7,7 @@ loop stays free. At the end of a chain of constraints, later users of the first 
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import replace
 
 from heron.analysis.sharding.program import ProgramShardings
@@ -21,6 +22,7 @@ from heron.hlo.sharding.atoms import TensorSharding
 def apply_constraints(module: Module, shardings: ProgramShardings) -> bool:
     """Pass on what constraints say; whether users of values have changed. What is new of values is in `shardings`."""
     changed = False
+    callers = module.callers()
     for c in module.non_fusion_computations():
         found = [i for i in c.instructions if is_constraint(i)]
         if not found:
@@ -28,7 +30,7 @@ def apply_constraints(module: Module, shardings: ProgramShardings) -> bool:
         order = {i: n for n, i in enumerate(c.post_order())}
         for i in sorted(found, key=order.__getitem__):
             changed |= _take_the_last(i, shardings, order)
-            changed |= _apply(i, shardings)
+            changed |= _apply(i, shardings, callers)
     return changed
 
 
@@ -46,9 +48,9 @@ def _is_free(s: TensorSharding) -> bool:
     return all(s.is_open) and not any(s.dims)
 
 
-def _apply(i: Instruction, shardings: ProgramShardings) -> bool:
+def _apply(i: Instruction, shardings: ProgramShardings, callers: Mapping[Computation, list[Instruction]]) -> bool:
     """Give the operand of a closed constraint its sharding, or make the operand's users read the constraint."""
-    x, s = i.operands[0], shardings.of(i)
+    x, s = _captured(i.operands[0], callers), shardings.of(i)
     if any(s.is_open) or i in shardings.groups or not _is_free(shardings.of(x)):
         return False
     if any(u is not i and is_constraint(u) and shardings.of(u) != s for u in x.users):  # they disagree
@@ -58,15 +60,43 @@ def _apply(i: Instruction, shardings: ProgramShardings) -> bool:
         return False
     if s.unreduced:
         shardings.set(x, (), replace(shardings.of(x), unreduced=s.unreduced))
-    others = [u for u in x.users if u is not i]
     home = x.parent
     assert home is not None
+    outer = i if i.parent is home else _moved_out(i, x, shardings)
+    others = [u for u in x.users if u is not outer]
     if not others and home.root is not x:
         return False
-    x.replace_uses_with(i, others)
+    x.replace_uses_with(outer, others)
     if home.root is x:
-        home.root = i
+        home.root = outer
     return True
+
+
+def _moved_out(i: Instruction, x: Instruction, shardings: ProgramShardings) -> Instruction:
+    """The constraint in the computation that a branch gets its operand from; its users read that operand."""
+    inner = i.parent
+    assert inner is not None and x.parent is not None
+    outer = x.parent.attach(i.clone([x]))
+    shardings.set(outer, (), shardings.of(i))
+    i.replace_uses_with(i.operands[0])
+    inner.remove(i)
+    return outer
+
+
+def _captured(x: Instruction, callers: Mapping[Computation, list[Instruction]]) -> Instruction:
+    """The value that a branch's parameter stands for, where one conditional alone has that branch; else `x`."""
+    while True:
+        source, index = (x.operands[0], x.index) if x.opcode == "get-tuple-element" else (x, None)
+        if source.opcode != "parameter" or source.parent is None or source.parent.is_entry:
+            return x
+        home = source.parent
+        calling = callers.get(home, [])
+        if len(calling) != 1 or calling[0].opcode != "conditional":
+            return x
+        given = calling[0].operands[1 + calling[0].called.index(home)]
+        if index is not None and given.opcode != "tuple":
+            return x
+        x = given if index is None else given.operands[index]
 
 
 def _is_on_an_edge(x: Instruction) -> bool:

@@ -1,0 +1,136 @@
+"""The pass sharding-propagation: constraints, the header's flags, decisions."""
+
+from __future__ import annotations
+
+from heron.analysis.sharding.program import ProgramShardings
+from heron.hlo.text import parse
+from heron.hlo.verifier import verify
+from heron.passes.framework.context import PassContext
+from heron.passes.sharding.sharding_propagation import ShardingPropagation
+
+MESH = "mesh['x'=2,'y'=4]"
+CALL = "custom-call({}), custom_call_target=\"Sharding\", sharding={{mesh['x'=2,'y'=4], [{}]}}"
+
+
+def run(text: str) -> tuple[dict[str, str], PassContext]:
+    """Each value's dimensions by name, after the pass."""
+    module = parse(text)
+    context = PassContext()
+    assert context.run_pass(ShardingPropagation(), module)
+    verify(module)
+    again = str(module)
+    assert not ShardingPropagation().run(module, PassContext()) and str(module) == again
+    shardings = ProgramShardings.read(module)
+    found = {}
+    for i in module.instructions():
+        for index, _ in i.shape.leaves():
+            dims = shardings.of(i, index).dims
+            found[i.name + "".join(f".{n}" for n in index)] = ", ".join(shardings.mesh.text(d) for d in dims)
+    found["operands"] = {i.name: [o.name for o in i.operands] for i in module.instructions()}
+    return found, context
+
+
+def test_a_closed_constraint_holds_for_its_operand():
+    s, _ = run(f"""HloModule m, num_partitions=8
+ENTRY e {{
+  a = f32[8,8] parameter(0)
+  n = f32[8,8] negate(a)
+  c = f32[8,8] {CALL.format("n", "{'x'}, {}")}
+  b = f32[8,8] parameter(1), sharding={{{MESH}, [{{'y'}}, {{}}]}}
+  o = f32[8,8] {CALL.format("b", "{'x'}, {}")}
+  ROOT t = (f32[8,8], f32[8,8]) tuple(c, o)
+}}""")
+    assert s["n"] == s["c"] == s["o"] == "'x', " and s["b"] == "'y', "
+
+
+def test_constraints_that_disagree_leave_their_operand_free():
+    s, _ = run(f"""HloModule m, num_partitions=8
+ENTRY e {{
+  a = f32[8,8] parameter(0), sharding={{{MESH}, [{{}}, {{'y', ?}}]}}
+  n = f32[8,8] negate(a)
+  c = f32[8,8] {CALL.format("n", "{'x'}, {}")}
+  d = f32[8,8] {CALL.format("n", "{'y'}, {}")}
+  ROOT t = (f32[8,8], f32[8,8]) tuple(c, d)
+}}""")
+    assert s["n"] == "'x', 'y'" and s["d"] == "'y', "
+
+
+def test_later_users_take_the_end_of_a_chain():
+    s, _ = run(f"""HloModule m, num_partitions=8
+ENTRY e {{
+  a = f32[8,8] parameter(0)
+  n = f32[8,8] negate(a)
+  early = f32[8,8] tanh(n)
+  c = f32[8,8] {CALL.format("n", "{'x'}, {}")}
+  d = f32[8,8] {CALL.format("c", "{'y'}, {}")}
+  late = f32[8,8] exponential(n)
+  ROOT t = (f32[8,8], f32[8,8], f32[8,8]) tuple(early, d, late)
+}}""")
+    assert s["operands"]["early"] == ["n"] and s["operands"]["late"] == ["d"]
+    assert s["late"] == "'y', " and s["n"] == s["early"] == "'x', "
+
+
+def test_what_a_loop_carries_is_constrained_behind_it():
+    s, _ = run(f"""HloModule m, num_partitions=8
+body {{
+  p = (f32[8,8]) parameter(0)
+  v = f32[8,8] get-tuple-element(p), index=0
+  c = f32[8,8] {CALL.format("v", "{'x'}, {}")}
+  w = f32[8,8] add(c, v)
+  ROOT t = (f32[8,8]) tuple(w)
+}}
+cond {{
+  q = (f32[8,8]) parameter(0)
+  ROOT go = pred[] constant(false)
+}}
+ENTRY e {{
+  a = f32[8,8] parameter(0), sharding={{{MESH}, [{{'y'}}, {{}}]}}
+  init = (f32[8,8]) tuple(a)
+  ROOT loop = (f32[8,8]) while(init), condition=cond, body=body
+}}""")
+    assert s["operands"]["w"] == ["c", "c"]
+    assert s["a"] == "'y', " and s["v"] == s["loop.0"] == s["t.0"] == s["w"] == "'x', "
+
+
+def test_a_constraint_in_a_branch_moves_out_with_the_value():
+    s, _ = run(f"""HloModule m, num_partitions=8
+yes {{
+  p = f32[8,8] parameter(0)
+  c = f32[8,8] {CALL.format("p", "{'x'}, {}")}
+  ROOT n = f32[8,8] negate(c)
+}}
+no {{
+  q = f32[8,8] parameter(0)
+  ROOT m = f32[8,8] tanh(q)
+}}
+ENTRY e {{
+  which = pred[] parameter(0)
+  a = f32[8,8] parameter(1), sharding={{{MESH}, [{{'y'}}, {{}}]}}
+  o = f32[8,8] opt-barrier(a)
+  ROOT r = f32[8,8] conditional(which, o, o), true_computation=yes, false_computation=no
+}}""")
+    assert s["p"] == s["q"] == s["m"] == s["r"] == "'x', " and s["o"] == "'y', "
+
+
+def test_the_header_says_what_may_be_chosen():
+    text = f"""HloModule m, num_partitions=8, FLAGS
+ENTRY e {{
+  a = f32[8,8] parameter(0), sharding={{{MESH}, [{{'x'}}, {{}}]}}
+  b = f32[8,8] parameter(1)
+  ROOT c = f32[8,8] add(a, b)
+}}"""
+    flags = "allow_spmd_sharding_propagation_to_parameters={{false,{}}}"
+    assert run(text.replace("FLAGS", flags.format("true")))[0]["b"] == "'x', "
+    assert run(text.replace("FLAGS", flags.format("false")))[0]["b"] == ", "
+
+
+def test_reasons_are_decisions():
+    _, context = run(f"""HloModule m, num_partitions=8
+ENTRY e {{
+  a = f32[8,8] parameter(0), sharding={{{MESH}, [{{'x'}}, {{}}]}}
+  b = f32[8,8] parameter(1), sharding={{{MESH}, [{{'y'}}, {{}}]}}
+  ROOT c = f32[8,8] add(a, b)
+}}""")
+    told = [(d.ok, d.subject, d.reason) for d in context.trace.decisions]
+    assert (True, "a", "%a dimension 0: 'x' given") in told
+    assert (False, "a", "%a dimension 0: 'y' refused at %c: it is split along 'x' where another array has it") in told
