@@ -126,3 +126,35 @@ def test_manual():
     (x,) = inputs_of(module)
     (got,) = run(module, [x])
     np.testing.assert_array_equal(got, np.concatenate([2 * (x[:4] + x[4:])] * 2))
+
+
+ARGMAX = """HloModule m, num_partitions=8
+f {
+  a = f32[] parameter(0)
+  i = s32[] parameter(1)
+  b = f32[] parameter(2)
+  j = s32[] parameter(3)
+  more = pred[] compare(a, b), direction=GT
+  same = pred[] compare(a, b), direction=EQ
+  first = pred[] compare(i, j), direction=LT
+  tie = pred[] and(same, first)
+  left = pred[] or(more, tie)
+  v = f32[] select(left, a, b)
+  n = s32[] select(left, i, j)
+  ROOT r = (f32[], s32[]) tuple(v, n)
+}
+ENTRY main {
+  x = f32[3,13] parameter(0) @[{'x'}, {'y'}]@
+  i = s32[3,13] iota(), iota_dimension=1 @[{'x'}, {'y'}]@
+  low = f32[] constant(-inf)
+  most = s32[] constant(2147483647)
+  ROOT r = (f32[3], s32[3]) reduce(x, i, low, most), dimensions={1}, to_apply=f,
+    sharding={{mesh['x'=2,'y'=4], [{'x'}]}, {mesh['x'=2,'y'=4], [{'x'}]}}
+}"""
+
+
+def test_argmax():
+    module = parse(sharded("mesh['x'=2,'y'=4]\n" + ARGMAX))
+    made = agree(module, inputs_of(module))
+    gathers = [i for i in made.entry.instructions if i.opcode == "all-gather"]
+    assert [g.shape.dims for g in gathers] == [(4, 2), (4, 2)]

@@ -3,14 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from heron.analysis.sharding.choice import compute_shardings
+from heron.analysis.sharding.local import local_attributes
 from heron.analysis.sharding.rule import FactorKind, OpRule
 from heron.analysis.sharding.rules import rule_of
+from heron.hlo.facts import identity
 from heron.hlo.ir.computation import remap_calls
 from heron.hlo.ir.instruction import Instruction
 from heron.hlo.ir.shape import Shape, tuple_
-from heron.hlo.sharding.atoms import TensorSharding
+from heron.hlo.sharding.atoms import Axes, TensorSharding
 from heron.passes.sharding.partition.part import Part, local_shape
 
 if TYPE_CHECKING:
@@ -25,81 +29,79 @@ def partition(p: Partitioner, i: Instruction, operands: list[Part]) -> list[Part
     rule = rule_of(i)
     if rule is None:
         return replicated(p, i, operands)
-    return local(p, i, *chosen(p, i, rule, operands))
+    choice = chosen(p, i, operands)
+    return local(p, i, clean(p, rule, choice.operands), choice.results, choice.reduced, choice.reducer)
 
 
 def replicated(p: Partitioner, i: Instruction, operands: list[Part]) -> list[Part]:
     """The op computed on whole operands."""
     wholes = [p.whole(part) for part in operands]
     manual = p.manual(i, operands)
-    return local(p, i, wholes, [TensorSharding.whole(s.rank, manual) for _, s in i.shape.leaves()], ())
+    return local(p, i, wholes, [TensorSharding.whole(s.rank, manual) for _, s in i.shape.leaves()])
+
+
+@dataclass(frozen=True, slots=True)
+class Chosen:
+    """An op ready to be computed.
+
+    Attributes:
+        operands: the parts in the shardings that the op is computed in.
+        results: the shardings of the leaves of its result, with the atoms along which they are partial sums.
+        reduced: the atoms along which results are partial.
+        reducer: the opcode that combines partial results; "" for a general computation.
+    """
+
+    operands: list[Part]
+    results: list[TensorSharding]
+    reduced: Axes
+    reducer: str
 
 
 def chosen(
-    p: Partitioner, i: Instruction, rule: OpRule, operands: list[Part]
-) -> tuple[list[Part], list[TensorSharding], tuple[int, ...]]:
-    """The operands in the shardings that the op is computed in, those of its results, and the atoms to be reduced."""
-    arrays = [part for part in operands if part.shape.is_array]
+    p: Partitioner, i: Instruction, operands: list[Part], *, rule: OpRule | None = None, moves: bool = False
+) -> Chosen:
+    """The operands of an op in the shardings that take the fewest bytes.
+
+    `rule` and `moves` are those of `compute_shardings`.
+    """
+    arrays = [part.sharding for part in operands if part.shape.is_array]
     wanted = [p.wanted(i, index) for index, s in i.shape.leaves() if s.is_array]
-    ins, outs, reduced = compute_shardings(p, i, rule, [part.sharding for part in arrays], wanted)
-    given, made = iter(ins), iter(outs)
+    choice = compute_shardings(i, arrays, wanted, p.mesh, rule=rule, moves=moves)
+    given, made = iter(choice.operands), iter(choice.results)
     taken = [p.reshard(part, next(given)) if part.shape.is_array else part for part in operands]
     manual = p.manual(i, operands)
     results = [next(made) if s.is_array else TensorSharding.whole(0, manual) for _, s in i.shape.leaves()]
-    return taken, results, reduced
+    return Chosen(taken, results, choice.reduced, choice.reducer)
 
 
-def compute_shardings(
-    p: Partitioner, i: Instruction, rule: OpRule, operands: Sequence[TensorSharding], results: Sequence[TensorSharding]
-) -> tuple[list[TensorSharding], list[TensorSharding], tuple[int, ...]]:
-    """The shardings of the results, extended to the operands along the factors of the rule."""
-    split: dict[int, tuple[int, ...]] = {}
-    used: set[int] = set()
-    arrays = [*zip(results, rule.results, strict=True), *zip(operands, rule.operands, strict=True)]
-    for sharding, dims in arrays:
-        for axes, factors in zip(sharding.dims, dims, strict=True):
-            left = list(axes)
-            for n in factors:
-                f = rule.factors[n]
-                if f.kind not in (FactorKind.PASS_THROUGH, FactorKind.REDUCTION) or n in split:
-                    break
-                if f.kind is FactorKind.REDUCTION and not f.reducer:
-                    break
-                taken: list[int] = []
-                size = 1
-                while left and left[0] not in used:
-                    size *= p.mesh.sizes[left[0]]
-                    if f.size % size and len(factors) > 1:
-                        break
-                    taken.append(left.pop(0))
-                split[n] = tuple(taken)
-                used.update(taken)
-                if p.mesh.size(taken) != f.size:
-                    break
-    manual = results[0].manual if results else (operands[0].manual if operands else ())
-
-    def of(dims: tuple[tuple[int, ...], ...]) -> TensorSharding:
-        found: list[tuple[int, ...]] = []
-        for factors in dims:
-            axes: tuple[int, ...] = ()
-            for n in factors:
-                axes += split.get(n, ())
-                if p.mesh.size(split.get(n, ())) != rule.factors[n].size:
-                    break
-            found.append(axes)
-        return TensorSharding.closed(found, manual=manual)
-
-    reduced = tuple(a for n, axes in split.items() if rule.factors[n].kind is FactorKind.REDUCTION for a in axes)
-    return [of(d) for d in rule.operands], [of(d) for d in rule.results], reduced
+def clean(p: Partitioner, rule: OpRule, operands: Sequence[Part]) -> list[Part]:
+    """The operands, with the neutral element beyond the end of dimensions that are reduced."""
+    dims, found = iter(rule.operands), list[Part]()
+    for part in operands:
+        if part.shape.is_array:
+            for d, numbers in enumerate(next(dims)):
+                factors = [rule.factors[n] for n in numbers]
+                if part.is_uneven(d, p.mesh) and any(f.kind is FactorKind.REDUCTION for f in factors):
+                    fill = identity(factors[0].reducer or "add", part.shape.element_type)
+                    part = Part(p.masked(part, (d,), fill), part.shape, part.sharding)
+        found.append(part)
+    return found
 
 
 def local(
-    p: Partitioner, i: Instruction, operands: Sequence[Part], results: Sequence[TensorSharding], reduced: Sequence[int]
+    p: Partitioner,
+    i: Instruction,
+    operands: Sequence[Part],
+    results: Sequence[TensorSharding],
+    reduced: Axes = (),
+    reducer: str = "",
 ) -> list[Part]:
-    """The op on parts. Its results are partial sums along the `reduced` atoms."""
-    made = same_op(p, i, [value.value for value in whole_operands(p, i, operands)], results)
-    shardings = [TensorSharding.closed(s.dims, reduced, s.manual) for s in results]
-    return p.leaves(made, i.shape, shardings)
+    """The op on parts. Results partial along the `reduced` atoms stay so for sums; others are combined at once."""
+    made = same_op(p, i, whole_operands(p, i, operands), results)
+    parts = p.leaves(made, i.shape, results)
+    if not reduced or reducer == "add":
+        return parts
+    return [Part(p.all_reduce(part.value, reduced, reducer), part.shape, part.sharding) for part in parts]
 
 
 def whole_operands(p: Partitioner, i: Instruction, operands: Sequence[Part]) -> list[Part]:
@@ -113,12 +115,12 @@ def whole_operands(p: Partitioner, i: Instruction, operands: Sequence[Part]) -> 
     return found
 
 
-def same_op(
-    p: Partitioner, i: Instruction, operands: Sequence[Instruction], results: Sequence[TensorSharding]
-) -> Instruction:
-    """Op `i` on values of local shapes, with its attributes and results of local shapes."""
-    attrs = dict(i.attrs)
-    made = p.add(i.opcode, operands, local_shapes(p, i.shape, iter(results)), **attrs)
+def same_op(p: Partitioner, i: Instruction, operands: Sequence[Part], results: Sequence[TensorSharding]) -> Instruction:
+    """Op `i` on values of local shapes, with attributes and results of local shapes."""
+    shape = local_shapes(p, i.shape, iter(results))
+    given = [s.dims for part in operands for _, s in part.value.shape.leaves() if s.is_array]
+    sizes = local_attributes(i, given, [s.dims for _, s in shape.leaves() if s.is_array])
+    made = p.add(i.opcode, [part.value for part in operands], shape, **{**i.attrs, **sizes})
     if made.called:
         remap_calls(made, {c: p.copied(c) for c in made.called})
     p.keep_extras(i, made)
