@@ -1,0 +1,46 @@
+"""Random programs partitioned and compared with the global program on the evaluator.
+
+python -m tests.passes.sharding --count 20000 [--seed 0] [--only dot,reduce] [--show]
+"""
+
+from __future__ import annotations
+
+import argparse
+import collections
+import sys
+
+from heron.hlo.text import parse
+from tests.passes.sharding.cases import FAMILIES, case
+from tests.passes.sharding.devices import agree, inputs_of
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--count", type=int, default=1000)
+    parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--only", default="", help="families: " + ", ".join(FAMILIES))
+    parser.add_argument("--show", action="store_true", help="print each program that fails")
+    args = parser.parse_args()
+    only = [name for name in args.only.split(",") if name]
+    ran: collections.Counter[str] = collections.Counter()
+    failed: collections.Counter[str] = collections.Counter()
+    for seed in range(args.seed, args.seed + args.count):
+        name, text = case(seed, only)
+        ran[name] += 1
+        try:
+            module = parse(text)
+            agree(module, inputs_of(module, seed))
+        except Exception as error:
+            failed[name] += 1
+            first = str(error).strip().splitlines() or [""]
+            print(f"seed {seed}: {name}: {type(error).__name__}: {first[0][:150]}", flush=True)
+            if args.show:
+                print(text, error)
+    for name in FAMILIES:
+        print(f"{name:24s} {ran[name]:6d} {failed[name]:6d}")
+    print(f"{'all':24s} {ran.total():6d} {failed.total():6d}")
+    sys.exit(failed.total() > 0)
+
+
+if __name__ == "__main__":
+    main()
