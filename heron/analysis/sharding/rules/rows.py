@@ -26,11 +26,11 @@ def topk(i: Instruction) -> OpRule:
 
 
 def whole_rows(i: Instruction) -> OpRule:
-    """Dimensions in which the results have other sizes are whole, the others pass through."""
+    """The last dimension is whole, and so are those in which the results have other sizes; others pass through."""
     b = RuleBuilder.of(i)
     x, y = b.operands[0], b.results[0]
     for d, (size, made) in enumerate(zip(x, y, strict=True)):
-        kind = FactorKind.PASS_THROUGH if size == made else _WHOLE
+        kind = FactorKind.PASS_THROUGH if size == made and d < len(x) - 1 else _WHOLE
         b.add(size, d, d, kind, is_blocked=kind is _WHOLE)
     return b.build()
 
