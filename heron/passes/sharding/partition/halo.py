@@ -1,144 +1,241 @@
-"""Elements of neighbouring shares: any window of a split dimension, brought to the device that needs it."""
+"""Elements of one dimension that other devices have: halos, windows, and any other move between places.
+
+`exchange` emits what `moves` worked out: a collective-permute for each round, of the elements needed alone, and their
+assembly. Positions that no piece fills hold the fill value, the shares' own rubbish behind the array's end included.
+"""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from heron.hlo.ir.instruction import Instruction
-from heron.passes.sharding.partition.mask import outside_masked
+from heron.hlo.ir.types import S32
+from heron.hlo.sharding.atoms import Axes
+from heron.passes.sharding.partition.moves import (
+    Piece,
+    Round,
+    Span,
+    line,
+    own_pieces,
+    pieces,
+    rounds,
+    sent,
+    tiles,
+    windows,
+)
 
 if TYPE_CHECKING:
     from heron.passes.sharding.partition.context import Partitioner
     from heron.passes.sharding.partition.part import Part
 
+#: scalar that stands where no piece does: a number, an instruction, or None where anything may stand
+Fill = Any
 
-def halo(p: Partitioner, part: Part, dim: int, left: int, right: int, fill: Any) -> Instruction:
-    """The share with `left` elements of the array before it and `right` behind it."""
+
+def halo(p: Partitioner, part: Part, dim: int, left: int, right: int, fill: Fill) -> Instruction:
+    """The share with `left` elements of the array before it and `right` behind it; see `Partitioner.halo`."""
     tile = part.local_dims[dim]
     return window(p, part, dim, -left, tile, tile + left + right, fill)
 
 
-def window(p: Partitioner, part: Part, dim: int, start: int, step: int, size: int, fill: Any) -> Instruction:
-    """`size` elements from global index ``start + n * step`` on, on part n of the dimension.
+def window(p: Partitioner, part: Part, dim: int, start: int, step: int, size: int, fill: Fill) -> Instruction:
+    """`size` elements from index ``start + n * step`` on, on the dimension's part n; see `Partitioner.window`."""
+    count = p.mesh.size(part.sharding.dims[dim])
+    return spans(p, part, dim, windows(count, start, step, size), size, fill)
 
-    With shares of 4 elements, ``start=-1, step=4, size=6`` gives each share with one element of either neighbour.
+
+def spans(
+    p: Partitioner, part: Part, dim: int, want: Sequence[Span], size: int, fill: Fill, axes: Axes | None = None
+) -> Instruction:
+    """The `size` elements of the array that each device along a dimension's atoms wants; `want` tells their places.
+
+    Where the wanted elements are most of the array, it is gathered instead. Where the dimension is whole, every device
+    takes from its own array what `want` says for its number along `axes`.
     """
-    need = Need.of(part.dims[dim], part.local_dims[dim], p.mesh.size(part.sharding.dims[dim]), start, step, size)
-    axes = part.sharding.dims[dim]
-    if need.is_nothing:
-        dims = part.local_dims
-        return p.full(0 if fill is None else fill, part.shape.element_type, (*dims[:dim], size, *dims[dim + 1 :]))
-    if need.prefers_gather:
-        joined, base, drift = p.all_gather(part.value, dim, axes), start, step
-    else:
-        joined, base, drift = _pieces(p, part, dim, need), need.base, step - need.tile
-    found = _cut(p, joined, dim, need, base, drift, part)
-    if fill is None or not need.leaves_array:
-        return found
-    at = p.plus(p.scaled(p.index(axes), step, need.limit), start)
-    return outside_masked(p, found, dim, at, need.limit, fill)
+    split, tile = part.sharding.dims[dim], part.local_dims[dim]
+    along = split or axes or ()
+    count = p.mesh.size(along)
+    wanted = [w.clipped(0, part.dims[dim]) for w in want]
+    whole = [Span(n, 0, part.dims[dim]) for n in range(count)]
+    if not split:
+        return exchange(p, part.value, dim, along, own_pieces(whole, wanted), size, fill)
+    found = pieces(tiles(part.dims[dim], count, tile), wanted)
+    if sent(rounds(found)) < (count - 1) * tile or count == 1:
+        return exchange(p, part.value, dim, along, found, size, fill)
+    gathered = p.all_gather(part.value, dim, along)
+    return exchange(p, gathered, dim, along, own_pieces(whole, wanted), size, fill)
 
 
-@dataclass(frozen=True)
-class Need:
-    """The elements of other shares that windows cover.
+def exchange(
+    p: Partitioner, value: Instruction, dim: int, axes: Axes, found: Sequence[Piece], size: int, fill: Fill
+) -> Instruction:
+    """An array of `size` along `dim`, filled with pieces of `value` on the devices along `axes`."""
+    if size == 0 or not found:
+        return p.full(0 if fill is None else fill, value.shape.element_type, _with(value, dim, size))
+    e = _Exchange(p, value, dim, axes, size, fill)
+    steps = rounds(found)
+    places = e.fixed_places(steps)
+    return e.assembled(steps) if places is None else e.joined(steps, places)
 
-    Attributes:
-        limit: the size of the dimension; `tile` that of a share, `count` the number of shares.
-        starts: for each share the start of its window; `used` tells whether the window has an element of the array.
-        pieces: for each distance to another share the elements of it that any window needs, as (start, limit).
+
+class _Exchange:
+    """The emission of one exchange. `n` is this device's number along the axes."""
+
+    def __init__(self, p: Partitioner, value: Instruction, dim: int, axes: Axes, size: int, fill: Fill) -> None:
+        self.p, self.value, self.dim, self.axes, self.size, self.fill = p, value, dim, axes, size, fill
+        self.count = p.mesh.size(axes)
+        self.type = value.shape.element_type
+
+    # -- the same places on all devices ------------------------------------------------------------------------------
+    def fixed_places(self, steps: Sequence[Round]) -> list[tuple[int, int]] | None:
+        """The places where each round reads and writes, when they are the same on all devices and apart."""
+        places: list[tuple[int, int]] = []
+        for r in steps:
+            reads, writes = {q.read for q in r.pieces}, {q.write for q in r.pieces}
+            if len(reads) > 1 or len(writes) > 1:
+                return None
+            places.append((reads.pop(), writes.pop()))
+        ends = sorted((write, write + r.size) for (_, write), r in zip(places, steps, strict=True))
+        apart = all(a[1] <= b[0] for a, b in zip(ends, ends[1:], strict=False))
+        return places if apart and (self.fill is None or self._filled(steps) is not None) else None
+
+    def _filled(self, steps: Sequence[Round]) -> list[tuple[int, int]] | None:
+        """The one range of places that is filled on each device; None when there are several on one."""
+        ranges: list[list[tuple[int, int]]] = [[] for _ in range(self.count)]
+        for r in steps:
+            for q in r.pieces:
+                ranges[q.target].append((q.write, q.write + q.size))
+        filled: list[tuple[int, int]] = []
+        for mine in ranges:
+            mine.sort()
+            if any(a[1] != b[0] for a, b in zip(mine, mine[1:], strict=False)):
+                return None
+            filled.append((mine[0][0], mine[-1][1]) if mine else (0, 0))
+        return filled
+
+    def joined(self, steps: Sequence[Round], places: Sequence[tuple[int, int]]) -> Instruction:
+        """The pieces one behind the other, then the fill value where devices got less than others."""
+        p, parts, at = self.p, [], 0
+        for r, (read, write) in sorted(zip(steps, places, strict=True), key=lambda item: item[1][1]):
+            if write > at:
+                parts.append(self._gap(write - at))
+            parts.append(self._brought(r, p.slice(self.value, self.dim, read, read + r.size)))
+            at = write + r.size
+        if at < self.size:
+            parts.append(self._gap(self.size - at))
+        whole = p.concatenate(parts, self.dim)
+        filled = None if self.fill is None else self._filled(steps)
+        if filled is None:
+            return whole
+        covered = [(w, w + r.size) for r, (_, w) in zip(steps, places, strict=True)]
+        low, high = min(c[0] for c in covered), max(c[1] for c in covered)
+        if all(f == (low, high) for f in filled):
+            return whole
+        return self._select(self._within([f[0] for f in filled], [f[1] for f in filled]), whole, None)
+
+    def _gap(self, size: int) -> Instruction:
+        return self.p.full(0 if self.fill is None else self.fill, self.type, _with(self.value, self.dim, size))
+
+    # -- places that depend on the device ----------------------------------------------------------------------------
+    def assembled(self, steps: Sequence[Round]) -> Instruction:
+        """Each round's pieces, moved to their places and selected there."""
+        result: Instruction | None = None if self.fill is None else self._gap(self.size)
+        for r in steps:
+            placed = self._placed(r)
+            if result is None:
+                result = placed
+                continue
+            starts = self._targets(r, lambda q: q.write, 0)
+            ends = self._targets(r, lambda q: q.write + q.size, 0)
+            result = self._select(self._within(starts, ends), placed, result)
+        assert result is not None
+        return result
+
+    def _targets(self, r: Round, number: Any, other: int | None) -> list[Any]:
+        values: list[Any] = [other] * self.count
+        for q in r.pieces:
+            values[q.target] = number(q)
+        return values
+
+    def _placed(self, r: Round) -> Instruction:
+        """The pieces of one round at the places where they are wanted; anything elsewhere."""
+        p, dim, size = self.p, self.dim, r.size
+        extent = self.value.shape.dims[dim]
+        reads: list[int | None] = [None] * self.count
+        for q in r.pieces:
+            reads[q.source] = min(q.read, extent - size)
+        piece = self._brought(r, self._cut(self.value, reads, size))
+        # a piece that would reach beyond its source's end was read from further left
+        begins = self._targets(r, lambda q: q.write - max(0, q.read + size - extent), None)
+        if size == self.size and all(b in (None, 0) for b in begins):
+            return piece
+        low = max(self.size - min(b for b in begins if b is not None), 0)
+        starts = [None if b is None else low - b for b in begins]
+        high = max(0, max(s for s in starts if s is not None) + self.size - low - size)
+        least = min(s for s in starts if s is not None)
+        padded = p.pad(piece, dim, low - least, high)
+        return self._cut(padded, [None if s is None else s - least for s in starts], self.size)
+
+    def _cut(self, value: Instruction, starts: Sequence[int | None], size: int) -> Instruction:
+        """`size` elements from a start that depends on the device."""
+        first = {s for s in starts if s is not None}
+        if len(first) == 1:
+            (start,) = first
+            return self.p.slice(value, self.dim, start, start + size)
+        return self.p.dynamic_slice(value, {self.dim: number(self.p, self.axes, starts)}, _with(value, self.dim, size))
+
+    # -- both --------------------------------------------------------------------------------------------------------
+    def _brought(self, r: Round, piece: Instruction) -> Instruction:
+        """The piece that a device gets in a round."""
+        if r.stays:
+            return piece
+        to = {q.source: q.target for q in r.pieces}
+        return self.p.permute(piece, self.axes, to.get)
+
+    def _within(self, lows: Sequence[int], highs: Sequence[int]) -> Instruction | None:
+        """Whether a place is in a range that depends on the device; None when all places are, on all devices."""
+        p, tests = self.p, []
+        places = p.iota((self.size,), 0)
+        if max(lows) > 0:
+            tests.append(p.compare("GE", places, number(p, self.axes, lows, low=0)))
+        if min(highs) < self.size:
+            tests.append(p.compare("LT", places, number(p, self.axes, highs, high=self.size)))
+        if len(tests) == 2:
+            return p.add("and", tests)
+        return tests[0] if tests else None
+
+    def _select(self, inside: Instruction | None, value: Instruction, other: Instruction | None) -> Instruction:
+        if inside is None:
+            return value
+        dims = value.shape.dims
+        test = self.p.add(
+            "broadcast", [inside], inside.shape.with_dims(dims).with_default_layout(), dimensions=(self.dim,)
+        )
+        other = self._gap(self.size) if other is None else other
+        return self.p.add("select", [test, value, other])
+
+
+def number(
+    p: Partitioner, axes: Axes, values: Sequence[int | None], low: int | None = None, high: int | None = None
+) -> Instruction:
+    """The number that belongs to this device's place along the axes; s32[]. Places without one get anything.
+
+    Values up to `low` may become any others up to `low`, those from `high` on any others from there on.
     """
-
-    limit: int
-    tile: int
-    count: int
-    size: int
-    starts: np.ndarray
-    used: np.ndarray
-    pieces: dict[int, tuple[int, int]]
-
-    @staticmethod
-    def of(limit: int, tile: int, count: int, start: int, step: int, size: int) -> Need:
-        """The elements that windows of `size` at ``start + n * step`` need."""
-        n = np.arange(count, dtype=np.int64)
-        starts = start + n * step
-        first, last = np.maximum(starts, 0), np.minimum(starts + size, limit)
-        used = first < last
-        pieces: dict[int, tuple[int, int]] = {}
-        if used.any():
-            near, far = first // tile - n, (last - 1) // tile - n
-            least, most = int(near[used].min()), int(far[used].max())
-            for distance in range(least, most + 1):
-                begin = np.maximum(first - (n + distance) * tile, 0)
-                end = np.minimum(last - (n + distance) * tile, tile)
-                needed = used & (begin < end)
-                low = int(begin[needed].min()) if needed.any() else 0
-                high = int(end[needed].max()) if needed.any() else tile
-                # the pieces of neighbouring shares touch
-                pieces[distance] = low if distance == least else 0, high if distance == most else tile
-        return Need(limit, tile, count, size, starts, used, pieces)
-
-    @property
-    def is_nothing(self) -> bool:
-        """Whether no window has an element of the array."""
-        return not self.pieces
-
-    @property
-    def leaves_array(self) -> bool:
-        """Whether a window has elements beyond the array's ends."""
-        return bool((self.starts < 0).any() or (self.starts + self.size > self.limit).any())
-
-    @property
-    def base(self) -> int:
-        """The place of the first share's window in the joined pieces."""
-        least = min(self.pieces)
-        return int(self.starts[0]) - least * self.tile - self.pieces[least][0]
-
-    @property
-    def sent(self) -> int:
-        """The number of elements along the dimension that a device sends."""
-        return sum(high - low for distance, (low, high) in self.pieces.items() if distance)
-
-    @property
-    def prefers_gather(self) -> bool:
-        """Whether all shares on each device take no more transfers than the pieces."""
-        return self.count > 1 and self.sent >= (self.count - 1) * self.tile
-
-    def needs(self, n: int, distance: int) -> bool:
-        """Whether the window of share `n` has elements of the share at a distance."""
-        if not (0 <= n < self.count and 0 <= n + distance < self.count and self.used[n]):
-            return False
-        begin, end = (n + distance) * self.tile, (n + distance + 1) * self.tile
-        return int(self.starts[n]) < end and int(self.starts[n]) + self.size > begin
+    found = line(values, low, high)
+    if found is None:
+        table = p.constant(np.array([0 if v is None else v for v in values]), S32)
+        entry = p.dynamic_slice(table, {0: p.index(axes)}, (1,))
+        return p.reshape(entry, ())
+    first, step = found
+    if not step:
+        return p.constant(first, S32)
+    return p.plus(p.scaled(p.index(axes), step), first)
 
 
-def _pieces(p: Partitioner, part: Part, dim: int, need: Need) -> Instruction:
-    """The pieces of the shares around, in order."""
-    found: list[Instruction] = []
-    for distance, (low, high) in need.pieces.items():
-        piece = p.slice(part.value, dim, low, high)
-        if distance:
-            piece = p.permute(
-                piece,
-                part.sharding.dims[dim],
-                lambda n, by=distance: n - by if need.needs(n - by, by) else None,
-            )
-        found.append(piece)
-    return p.concatenate(found, dim)
-
-
-def _cut(p: Partitioner, joined: Instruction, dim: int, need: Need, base: int, drift: int, part: Part) -> Instruction:
-    """Each share's window out of the joined pieces, in which window n begins at ``base + n * drift``."""
-    length = joined.shape.dims[dim]
-    places = (base + np.arange(need.count, dtype=np.int64) * drift)[need.used]
-    before, behind = max(0, -int(places.min())), max(0, int(places.max()) + need.size - length)
-    if drift == 0 or need.count == 1:
-        shown = p.slice(joined, dim, max(0, base), max(0, min(length, base + need.size)))
-        return p.pad(shown, dim, before, need.size - before - shown.shape.dims[dim])
-    padded = p.pad(joined, dim, before, behind)
-    at = p.plus(p.scaled(p.index(part.sharding.dims[dim]), drift, need.limit), base + before)
-    dims = padded.shape.dims
-    return p.dynamic_slice(padded, {dim: at}, (*dims[:dim], need.size, *dims[dim + 1 :]))
+def _with(value: Instruction, dim: int, size: int) -> tuple[int, ...]:
+    dims = value.shape.dims
+    return (*dims[:dim], size, *dims[dim + 1 :])

@@ -20,7 +20,7 @@ def masked(p: Partitioner, part: Part, dims: tuple[int, ...], fill: Any) -> Inst
         return part.value
     t = part.shape.element_type
     filling = p.full(fill, t, part.local_dims)
-    key = "masked", part.value, uneven, filling
+    key = "masked", part.value, part.dims, uneven, filling
     return p.once(key, lambda: p.add("select", [inside(p, part, uneven), part.value, filling], part.value.shape))
 
 

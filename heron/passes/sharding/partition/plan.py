@@ -18,7 +18,7 @@ from functools import lru_cache
 from math import prod
 
 from heron.hlo.sharding.atoms import Axes
-from heron.passes.sharding.partition.halo import Need
+from heron.passes.sharding.partition.moves import transfer, windows
 from heron.passes.sharding.partition.permutations import aligned
 
 #: states looked at before the search gives up and joins every share
@@ -279,8 +279,8 @@ class _Search:
         if self.last[d] % parts:
             return
         tile = self.last[d] // parts
-        need = Need.of(self.shape[d], self.local(state, d), parts, 0, tile, tile)
-        sent = min(need.sent, (parts - 1) * need.tile) * self.bytes(state) // max(1, self.local(state, d))
+        rows = transfer(self.shape[d], self.local(state, d), windows(parts, 0, tile, tile))
+        sent = rows * self.bytes(state) // max(1, self.local(state, d))
         flags = (*state.retiled[:d], True, *state.retiled[d + 1 :])
         yield Step("retile", d, state.dims[d], state.dims, float(sent)), self._state(state.dims, state.sums, flags)
 

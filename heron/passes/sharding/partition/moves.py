@@ -1,0 +1,199 @@
+"""Transfers of elements of one dimension between devices: the arithmetic of index intervals behind halos.
+
+A `Span` says that a device has, or wants, the positions from `start` to `limit` of a dimension. `pieces` finds the
+parts of spans that move, and `rounds` puts them into as few and as small collective-permutes as it finds.
+
+    have = tiles(10, 4)                             # [0, 3) [3, 6) [6, 9) [9, 10)
+    want = [Span(k, 3 * k, 3 * k + 4) for k in range(4)]    # one more to the right
+    rounds(pieces(have, want))                      # what stays, then one round: device k + 1 sends 1 element to k
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+
+
+@dataclass(frozen=True, slots=True)
+class Span:
+    """Positions `start` to `limit` (exclusive) of a dimension, on one device.
+
+    `device` is its number in the group. In the device's array, position `start` stands at `place`.
+    """
+
+    device: int
+    start: int
+    limit: int
+    place: int = 0
+
+    def clipped(self, low: int, high: int) -> Span:
+        """The positions of it that lie in [low, high); maybe none."""
+        start = min(max(self.start, low), self.limit)
+        return Span(self.device, start, max(start, min(self.limit, high)), self.place + start - self.start)
+
+
+@dataclass(frozen=True, slots=True)
+class Piece:
+    """`size` elements at `read` in the array of device `source`, wanted at `write` by device `target`."""
+
+    source: int
+    target: int
+    read: int
+    write: int
+    size: int
+
+
+@dataclass(frozen=True)
+class Round:
+    """Pieces of which no two have one source or one target, so that one collective-permute can bring them."""
+
+    pieces: tuple[Piece, ...]
+
+    @cached_property
+    def size(self) -> int:
+        """The number of elements that each device sends: those of the largest piece."""
+        return max(p.size for p in self.pieces)
+
+    @property
+    def stays(self) -> bool:
+        """Whether every piece is on its device already."""
+        return all(p.source == p.target for p in self.pieces)
+
+
+def tiles(size: int, count: int, tile: int | None = None) -> list[Span]:
+    """The positions of a dimension that each of `count` devices has; the last tiles may be short or empty.
+
+    `tile` is the size of a tile where it is not as small as it can be.
+    """
+    tile = -(-size // count) if tile is None else tile
+    return [Span(k, k * tile, (k + 1) * tile).clipped(0, size) for k in range(count)]
+
+
+def pieces(have: Iterable[Span], want: Iterable[Span]) -> list[Piece]:
+    """The pieces that fill the wanted spans; `have` must not overlap. Positions that nobody has stay unfilled."""
+    known = sorted((s for s in have if s.start < s.limit), key=lambda s: s.start)
+    starts = [s.start for s in known]
+    found: list[Piece] = []
+    for w in want:
+        for s in known[max(0, bisect_right(starts, w.start) - 1) :]:
+            if s.start >= w.limit:
+                break
+            begin, end = max(s.start, w.start), min(s.limit, w.limit)
+            if begin < end:
+                found.append(
+                    Piece(s.device, w.device, s.place + begin - s.start, w.place + begin - w.start, end - begin)
+                )
+    return _joined(found)
+
+
+def own_pieces(have: Iterable[Span], want: Iterable[Span]) -> list[Piece]:
+    """The pieces where each device takes only what it has itself, as it does from an array that is whole."""
+    mine: dict[int, list[Span]] = {}
+    for s in have:
+        mine.setdefault(s.device, []).append(s)
+    return [p for w in want for p in pieces(mine.get(w.device, ()), (w,))]
+
+
+def _joined(found: list[Piece]) -> list[Piece]:
+    """Pieces that follow one another at their source and their target as one."""
+    joined: list[Piece] = []
+    for p in found:
+        last = joined[-1] if joined else None
+        if (
+            last is not None
+            and (last.source, last.target) == (p.source, p.target)
+            and last.read + last.size == p.read
+            and last.write + last.size == p.write
+        ):
+            joined[-1] = Piece(p.source, p.target, last.read, last.write, last.size + p.size)
+        else:
+            joined.append(p)
+    return joined
+
+
+def rounds(all_pieces: Sequence[Piece]) -> list[Round]:
+    """Rounds that bring all pieces: first those in which every piece stays, then those that send the least found.
+
+    By distance is best for tiles that all want the same of their neighbours; first fit is best where tiles of one
+    size become tiles of another.
+    """
+    stay = [p for p in all_pieces if p.source == p.target]
+    move = [p for p in all_pieces if p.source != p.target]
+    ways = [
+        _by_distance(move),
+        _first_fit(move),
+        _first_fit(sorted(move, key=lambda p: -p.size)),
+    ]
+    return [*_by_distance(stay), *min(ways, key=lambda way: (sent(way), len(way)))]
+
+
+def transfer(size: int, tile: int, want: Sequence[Span]) -> int:
+    """The elements that a device sends so that each gets what it wants of a dimension of `size`, split into tiles.
+
+    That is the least of what `rounds` and an all-gather send.
+    """
+    count = len(want)
+    found = pieces(tiles(size, count, tile), [w.clipped(0, size) for w in want])
+    return min(sent(rounds(found)), (count - 1) * tile)
+
+
+def windows(count: int, start: int, step: int, size: int) -> list[Span]:
+    """A window of `size` for each of `count` devices, from position ``start + n * step`` on."""
+    return [Span(n, start + n * step, start + n * step + size) for n in range(count)]
+
+
+def sent(way: Iterable[Round]) -> int:
+    """The number of elements that a device sends in all rounds."""
+    return sum(r.size for r in way if not r.stays)
+
+
+def _by_distance(some: Sequence[Piece]) -> list[Round]:
+    groups: dict[tuple[int, int], list[Piece]] = {}
+    count: dict[tuple[int, int], int] = {}
+    for p in some:
+        ends = p.source, p.target
+        nth = count[ends] = count.get(ends, -1) + 1
+        groups.setdefault((p.target - p.source, nth), []).append(p)
+    return [Round(tuple(g)) for g in groups.values()]
+
+
+def _first_fit(some: Sequence[Piece]) -> list[Round]:
+    """Each piece in the first round where its source and its target are free."""
+    groups: list[list[Piece]] = []
+    sends: dict[int, int] = {}  # for each device the rounds in which it sends, as bits
+    takes: dict[int, int] = {}
+    for p in some:
+        busy = sends.get(p.source, 0) | takes.get(p.target, 0)
+        bit = ~busy & (busy + 1)
+        if bit.bit_length() > len(groups):
+            groups.append([])
+        groups[bit.bit_length() - 1].append(p)
+        sends[p.source] = sends.get(p.source, 0) | bit
+        takes[p.target] = takes.get(p.target, 0) | bit
+    return [Round(tuple(g)) for g in groups]
+
+
+def line(values: Sequence[int | None], low: int | None = None, high: int | None = None) -> tuple[int, int] | None:
+    """(a, b) with ``a + b * k`` equal to ``values[k]`` wherever there is a value; None when none are found.
+
+    Values up to `low` may become any others up to `low`, those from `high` on any others from there on.
+    """
+    known = [(k, v) for k, v in enumerate(values) if v is not None]
+    exact = [(k, v) for k, v in known if (low is None or v > low) and (high is None or v < high)]
+    if len(exact) < 2:
+        reach = max((abs(v) for _, v in known), default=0)
+        slopes = [0, -reach, reach]
+    else:
+        (k0, v0), (k1, v1) = exact[0], exact[-1]
+        slopes = [(v1 - v0) // (k1 - k0)]
+    start, first = (exact or known or [(0, 0)])[0]
+    for slope in slopes:
+        fitted = [(v, first + slope * (k - start)) for k, v in known]
+        if all(
+            v == f or (low is not None and max(v, f) <= low) or (high is not None and min(v, f) >= high)
+            for v, f in fitted
+        ):
+            return first - slope * start, slope
+    return None
