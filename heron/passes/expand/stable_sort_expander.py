@@ -60,12 +60,12 @@ class StableSortExpander(Expander):
             return c.add("sort", i.operands, i.shape, dimensions=i.dimensions, to_apply=i.to_apply)
         known = next((n for n, o in enumerate(i.operands) if _counts_along(o, i.dimensions[0])), None)
         if known is not None:
-            comparator = c.module.add_computation(_with_tie_break(i.to_apply, known, i.operands[known]))
+            comparator = c.module.add_computation(with_tie_break(i.to_apply, known, i.operands[known]))
             return c.add("sort", i.operands, i.shape, dimensions=i.dimensions, to_apply=comparator)
         first, (d,) = i.operands[0], i.dimensions
         index_type = S32 if first.shape.dims[d] < 1 << 31 else S64
         positions = c.add("iota", [], array(index_type, first.shape.dims), like=i, iota_dimension=d)
-        comparator = c.module.add_computation(_with_tie_break(i.to_apply, len(i.operands), positions))
+        comparator = c.module.add_computation(with_tie_break(i.to_apply, len(i.operands), positions))
         operands = [*i.operands, positions]
         result = shape.tuple_([o.shape.with_default_layout() for o in operands])
         both = c.add("sort", operands, result, like=i, dimensions=i.dimensions, to_apply=comparator)
@@ -98,7 +98,7 @@ def _counts_along(i: Instruction, d: int) -> bool:
     return i.opcode == "iota" and i.iota_dimension == d and holds
 
 
-def _with_tie_break(old: Computation, operand: int, positions: Instruction) -> Computation:
+def with_tie_break(old: Computation, operand: int, positions: Instruction) -> Computation:
     """`old(a, b)`, or where neither comes first, whether a's position, which is that operand, is less than b's."""
     new = old.clone()
     forward = new.root
