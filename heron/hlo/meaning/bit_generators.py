@@ -56,7 +56,7 @@ def threefry(x: tuple[np.ndarray, np.ndarray], key: tuple[np.ndarray, np.ndarray
 
 def _threefry_bits(words: np.ndarray, dims: tuple[int, ...], width: int) -> tuple[np.ndarray, np.ndarray]:
     """One counter a 64-bit element, or one for two 32-bit elements next to each other along one dimension."""
-    split = _split_dimension(dims) if width == 32 else None
+    split = split_dimension(dims) if width == 32 else None
     counted = dims if split is None else (*dims[:split], (dims[split] + 1) // 2, *dims[split + 1 :])
     count = int(np.prod(counted, dtype=np.int64))
     counters = words[1] + np.arange(count, dtype=np.uint64).reshape(counted)
@@ -70,7 +70,7 @@ def _threefry_bits(words: np.ndarray, dims: tuple[int, ...], width: int) -> tupl
     return after, pairs[(slice(None),) * split + (slice(0, dims[split]),)]
 
 
-def _split_dimension(dims: tuple[int, ...]) -> int | None:
+def split_dimension(dims: tuple[int, ...]) -> int | None:
     """The first even dimension, else the largest."""
     if not dims:
         return None
