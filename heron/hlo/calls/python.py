@@ -21,3 +21,8 @@ _TARGETS = frozenset((*ON_ARRAYS.targets, *ON_BUFFERS.targets))
 def calls_python(i: Instruction) -> bool:
     """Whether an instruction calls a Python function, by the number its options have as ``index``."""
     return i.opcode == "custom-call" and i.custom_call_target in _TARGETS
+
+
+def is_partitioned(i: Instruction) -> bool:
+    """Whether an instruction calls a Python function on every device, with that device's parts of the arrays."""
+    return calls_python(i) and "_partitioned_" in i.custom_call_target
