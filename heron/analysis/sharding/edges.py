@@ -88,7 +88,7 @@ class Flow:
         initial: the sharding each slot starts with.
         names: for each slot the instruction and index that it is known by.
         leaves: the slot of each leaf of each instruction; -1 for tokens.
-        results: the slots of the program's result where a tuple makes it up: they may differ from what the tuple holds.
+        results: the slots of the program's result where the root is of a tuple: they may differ from what it holds.
     """
 
     links: list[Link] = field(default_factory=list)
@@ -323,7 +323,7 @@ class _Builder:
 
     def results(self, root: Instruction) -> None:
         """Slots for the results of the program, with edges from what the root's tuple holds."""
-        if root.opcode != "tuple":
+        if Trait.TUPLE not in root.op.traits:
             return
         returned, found = self.values[root], self.fresh(root)
         for a, b in zip(returned, found, strict=True):
