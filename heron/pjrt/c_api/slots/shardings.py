@@ -23,9 +23,10 @@ def of_parameters(args: Any) -> None:
 
 @slot(f"{_PREFIX}_OutputShardings")
 def of_outputs(args: Any) -> None:
+    """Where there is no result, jaxlib wants the sharding of the empty tuple."""
     executable: LoadedExecutable = handles.get(args.executable)
-    args.num_outputs = len(executable.outputs)
-    _give(args, executable.about.output_shardings or (shardings.REPLICATED,) * len(executable.outputs))
+    args.num_outputs = max(len(executable.outputs), 1)
+    _give(args, executable.about.output_shardings or (shardings.REPLICATED,) * args.num_outputs)
 
 
 def _give(args: Any, texts: tuple[str, ...]) -> None:
