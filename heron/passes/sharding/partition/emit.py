@@ -40,7 +40,7 @@ def reshard(p: Partitioner, part: Part, sharding: TensorSharding) -> Part:
 
 
 def _view(part: Part) -> View:
-    """What makes two parts with one value the same array: inside a manual computation a share is another one."""
+    """Equal for parts that are the same array. Inside a manual computation a share is an array of its own."""
     return part.value, part.shape, part.sharding.manual
 
 

@@ -23,7 +23,7 @@ def of_parameters(args: Any) -> None:
 
 @slot(f"{_PREFIX}_OutputShardings")
 def of_outputs(args: Any) -> None:
-    """Where there is no result, jaxlib wants the sharding of the empty tuple."""
+    """jaxlib wants one sharding, that of the empty tuple, for a program without results."""
     executable: LoadedExecutable = handles.get(args.executable)
     args.num_outputs = max(len(executable.outputs), 1)
     _give(args, executable.about.output_shardings or (shardings.REPLICATED,) * args.num_outputs)

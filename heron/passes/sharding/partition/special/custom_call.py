@@ -26,7 +26,8 @@ def custom_call(p: Partitioner, i: Instruction, operands: list[Part]) -> list[Pa
         return []
     rule = rule_of(i)
     if rule is not None:
-        return same_call(p, i, *default.chosen(p, i, rule, operands)[:2])
+        choice = default.chosen(p, i, operands, rule=rule)
+        return same_call(p, i, choice.operands, choice.results)
     if is_partitioned(i):
         return same_call(p, i, operands, [TensorSharding.whole(0) for _ in i.shape.leaves()])
     wholes, manual = [p.whole(o) for o in operands], p.manual(i, operands)
