@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from functools import lru_cache
+from typing import NoReturn
 
 from heron.errors import HeronError
 from heron.hlo.ir.instruction import Instruction
@@ -10,7 +11,9 @@ from heron.hlo.ir.module import Module
 from heron.hlo.ir.shape import Shape, ShapeIndex
 from heron.hlo.sharding import Kind, Mesh, ShardGroup, Sharding, parse
 from heron.hlo.sharding.atoms import AtomicMesh, TensorSharding
+from heron.hlo.sharding.tiles import reject
 
+_IMPORT_FIRST = "run the pass sharding-importer first"
 _free = lru_cache(TensorSharding.free)
 
 
@@ -113,11 +116,7 @@ class ProgramShardings:
             return _free(rank)
         if sharding.kind is Kind.MANUAL:
             return TensorSharding.whole(rank, manual=range(len(self.mesh.sizes)))
-        raise HeronError(
-            "HLO027",
-            f"sharding: {sharding} is not by the axes of a mesh",
-            hint="run the pass sharding-importer first",
-        )
+        reject(f"{sharding} is not by the axes of a mesh", hint=_IMPORT_FIRST)
 
     def _text(self, i: Instruction, leaves: dict[ShapeIndex, TensorSharding]) -> str:
         group = self.groups.get(i)
@@ -151,13 +150,14 @@ def mesh_of(module: Module) -> Mesh:
             if found is None:
                 found = s.named.mesh, i
             elif s.named.mesh != found[0]:
-                raise HeronError(
-                    "HLO027",
-                    "sharding: a program has one mesh",
-                    where=str(i)[:200],
-                    why=f"here it is {s.named.mesh}; at '{found[1].name}' it is {found[0]}",
-                    hint="run the pass sharding-importer first",
-                )
+                _two_meshes(i, s.named.mesh, *found)
     if found is not None:
         return found[0]
     return Mesh((("devices", module.num_partitions),) if module.num_partitions > 1 else ())
+
+
+def _two_meshes(i: Instruction, mesh: Mesh, other: Mesh, first: Instruction) -> NoReturn:
+    try:
+        reject("a program has one mesh", f"here it is {mesh}; at '{first.name}' it is {other}", _IMPORT_FIRST)
+    except HeronError as error:
+        raise error.located(str(i)[:200]) from None

@@ -16,6 +16,7 @@ from heron.evaluator import groups
 from heron.evaluator.calls.table import evaluates
 from heron.hlo import sharding as shardings
 from heron.hlo.sharding import NamedSharding, Sharding, Split, shardy
+from heron.hlo.sharding.atoms import AtomicMesh, TensorSharding
 
 if TYPE_CHECKING:
     from heron.evaluator.walker import Evaluator
@@ -26,15 +27,15 @@ if TYPE_CHECKING:
 @evaluates("SPMDFullToShardShape", with_evaluator=True)
 def full_to_shard(ev: Evaluator, i: Instruction, x: np.ndarray) -> np.ndarray:
     """This device's tile; the operand itself when that is all of it."""
-    text = i.operands[0].extras.get("sharding")
-    return _tile(ev, i, x, i.operands[0].shape, i.shape, None if text is None else shardings.parse(text))
+    (operand,) = i.operands
+    return _tile(ev, i, x, operand.shape, i.shape, _border(operand, i)[0])
 
 
 @evaluates("SPMDShardToFullShape", with_evaluator=True)
 def shard_to_full(ev: Evaluator, i: Instruction, x: np.ndarray) -> np.ndarray:
     """All tiles, put together."""
-    text = i.extras.get("sharding")
-    return _whole(ev, i, 0, x, i.shape, None if text is None else shardings.parse(text))
+    sharding, members = _border(i, i.operands[0])
+    return _whole(ev, i, 0, x, i.shape, sharding, members)
 
 
 @evaluates("xla.sdy.GlobalToLocalShape", with_evaluator=True)
@@ -66,20 +67,48 @@ def _tile(
     return np.pad(part, [(0, n - m) for n, m in zip(local.dims, part.shape, strict=True)])
 
 
-def _whole(ev: Evaluator, i: Instruction, n: int, x: np.ndarray, full: Shape, given: Sharding | None) -> np.ndarray:
+def _whole(
+    ev: Evaluator,
+    i: Instruction,
+    n: int,
+    x: np.ndarray,
+    full: Shape,
+    given: Sharding | None,
+    partners: np.ndarray | None = None,
+) -> np.ndarray:
+    """The tiles of a value put together; `partners` has a row for each group of partitions that have one value."""
     if x.shape == full.dims:
         return x
     sharding = _fitting(ev, i, given, full, i.operands[n].shape)
+    partitions: list[int] = list(range(ev.world.partitions))
+    if partners is not None:
+        partitions = next(row for row in np.sort(partners).tolist() if ev.device.partition in row)
 
     def join(tiles: list[np.ndarray]) -> np.ndarray:
         result = np.zeros(full.dims, x.dtype)
-        for partition, tile in enumerate(tiles):
+        for partition, tile in zip(partitions, tiles, strict=True):
             place = _place(sharding, full, partition)
             result[place] = tile[tuple(slice(0, s.stop - s.start) for s in place)]
         return result
 
-    members = groups.to_devices(ev, range(ev.world.partitions), True)
+    members = groups.to_devices(ev, partitions, True)
     return ev.world.meet(ev.device, i, (i, n, members), members, x, join)
+
+
+def _border(whole: Instruction, local: Instruction) -> tuple[Sharding | None, np.ndarray | None]:
+    """The sharding of a global value along the axes that are manual in the local one only, and who shares the value.
+
+    Tiles tell no axes: they count as they are. Devices of an enclosing manual computation share no value.
+    """
+    texts = [v.extras.get("sharding") for v in (whole, local)]
+    outer, inner = (None if t is None else shardings.parse(t) for t in texts)
+    if outer is None or inner is None or outer.named is None or inner.named is None:
+        return outer, None
+    mesh = AtomicMesh.of(outer.named.mesh)
+    around, inside = mesh.read(outer, whole.shape.rank), mesh.read(inner, local.shape.rank)
+    own = inside.manual - around.manual
+    sharding = mesh.write(TensorSharding.closed([tuple(a for a in axes if a in own) for axes in around.dims]))
+    return sharding, mesh.groups([a for a in range(len(mesh.sizes)) if a not in around.manual])
 
 
 def _place(sharding: Sharding, full: Shape, partition: int) -> tuple[slice, ...]:

@@ -20,9 +20,9 @@ from heron.errors import HeronError
 MAX_DEVICES = 1 << 20
 
 
-def reject(what: str, why: str | None = None) -> NoReturn:
+def reject(what: str, why: str | None = None, hint: str | None = None) -> NoReturn:
     """Raise HLO027: a sharding that means nothing."""
-    raise HeronError("HLO027", f"sharding: {what}", why=why)
+    raise HeronError("HLO027", f"sharding: {what}", why=why, hint=hint)
 
 
 @dataclass(frozen=True)

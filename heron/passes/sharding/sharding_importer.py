@@ -1,0 +1,189 @@
+"""Pass sharding-importer."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+from heron.analysis.sharding.program import ProgramShardings
+from heron.hlo.ir.instruction import Instruction
+from heron.hlo.ir.module import Module
+from heron.hlo.ir.shape import ShapeIndex
+from heron.hlo.sharding import NamedSharding, Sharding
+from heron.hlo.sharding.atoms import TensorSharding
+from heron.hlo.sharding.refinement import Refinement, named_of, refine
+from heron.passes.control_flow.call_inliner import CallInliner
+from heron.passes.framework.base import Pass
+from heron.passes.framework.context import PassContext
+from heron.passes.framework.registry import register
+from heron.passes.sharding.model import shardy_form, tile_form
+from heron.passes.sharding.model.annotations import ENTER, LEAVE, Annotations, target
+from heron.passes.sharding.model.manual import ManualAxes, mark_manual, with_constraints
+
+#: fields of the header: may the partitioner choose, for each leaf of the parameters and of the result
+_CHOOSE_PARAMETERS = "allow_spmd_sharding_propagation_to_parameters"
+_CHOOSE_RESULTS = "allow_spmd_sharding_propagation_to_output"
+
+
+@register
+@dataclass(frozen=True)
+class ShardingImporter(Pass):
+    """Brings all shardings of a program into one form: axes of one mesh, in the extra `sharding` of instructions.
+
+    It reads Shardy's attributes and calls (`xla.sdy.…`) and GSPMD's tiles, from which it makes a common mesh; axes of
+    size 1 go, and so do meshes of the same devices. Constraints are custom calls `Sharding`; `{?}` stands for open.
+    Each value that enters a manual computation has a call SPMDFullToShardShape, and SPMDShardToFullShape where it
+    leaves. All values in between name the manual axes. Bodies of calls are inlined. A constraint that the axes of the
+    mesh cannot express is left out, with a decision that says so; for parameters, results and borders that is the error
+    HLO032.
+
+    HloModule m, num_partitions=8
+    a = f32[8,4] parameter(0), sharding={devices=[2,1,4]<=[8] last_tile_dim_replicate}
+    b = f32[8,4] custom-call(a), custom_call_target="Sharding", sharding={devices=[2,4]<=[8]}
+    ROOT r = f32[8,4] negate(b)
+    ->
+    HloModule m, num_partitions=8
+    a = f32[8,4] parameter(0), sharding={mesh['axis_0'=2,'axis_1'=4], [{'axis_0'}, {}]}
+    b = f32[8,4] custom-call(a), custom_call_target="Sharding",
+      sharding={mesh['axis_0'=2,'axis_1'=4], [{'axis_0'}, {'axis_1'}]}
+    ROOT r = f32[8,4] negate(b)
+    """
+
+    name = "sharding-importer"
+
+    def run(self, module: Module, ctx: PassContext) -> bool:
+        devices = max(module.num_partitions, shardy_form.device_count(module), tile_form.device_count(module))
+        if devices == 1:
+            return False
+        found = Annotations()
+        before = {i: i.extras.get("sharding") for i in module.instructions()}
+        _clear_applied(module, found)
+        by_shardy = shardy_form.read_shardy(module, found)
+        tile_form.read_tiles(module, found, devices, by_shardy)
+        _give_ends(module, found, devices)
+        if found.is_empty:
+            return found.changed
+        if module.num_partitions != devices:
+            module.set_counts(module.replica_count, devices)
+            found.changed = True
+        with_constraints(module, found)
+        refinement = refine(_needed(module, found), _all(found), devices)
+        for named in refinement.refused:
+            ctx.decide(False, "no axes of the program's mesh express this constraint", subject=str(named))
+        results = {index: s for index, n in found.results.items() if (s := refinement.convert(n)) is not None}
+        _write(module, found, refinement)
+        found.changed |= CallInliner().run(module, ctx)
+        _set_results(module, results, refinement, found)
+        return found.changed or any(before.get(i) != i.extras.get("sharding") for i in module.instructions())
+
+
+def _clear_applied(module: Module, found: Annotations) -> None:
+    """Computations of elements, such as reducers, have no shardings; calls that state some give their operand."""
+    sequential = set(module.non_fusion_computations())
+    for c in module.computations:
+        if c in sequential:
+            continue
+        for i in c.instructions:
+            found.changed |= i.extras.pop("sharding", None) is not None
+            if target(i) == "Sharding" and len(i.operands) == 1:
+                found.replace(i, i.operands[0])
+
+
+def _give_ends(module: Module, found: Annotations, devices: int) -> None:
+    """Parameters and results that have no sharding and that the partitioner may not choose are whole.
+
+    A sharding of the root is that of the result.
+    """
+    entry = module.entry
+    leaves = [(p, n, leaf.rank) for p in entry.parameters for n, (_, leaf) in enumerate(p.shape.leaves())]
+    for (p, n, rank), chosen in zip(leaves, _flags(module, _CHOOSE_PARAMETERS, len(leaves)), strict=True):
+        given = found.leaves.get(p)
+        if not chosen and (given is None or given[n] is None):
+            given = found.leaves.setdefault(p, [None] * sum(1 for _ in p.shape.leaves()))
+            given[n] = _whole(rank, devices)
+    own = found.leaves.pop(entry.root, None) if entry.root.opcode == "tuple" else found.leaves.get(entry.root)
+    parts = list(entry.root.shape.leaves())
+    flags = _flags(module, _CHOOSE_RESULTS, len(parts))
+    for n, ((index, leaf), chosen) in enumerate(zip(parts, flags, strict=True)):
+        named = None if own is None else own[n]
+        if named is not None:
+            found.results.setdefault(index, named)
+        if not chosen:
+            found.results.setdefault(index, _whole(leaf.rank, devices))
+
+
+def _flags(module: Module, name: str, count: int) -> Sequence[bool]:
+    given = module.header.get(name)
+    if not given:
+        return (True,) * count
+    return given * count if len(given) == 1 else given
+
+
+def _whole(rank: int, devices: int) -> NamedSharding:
+    return named_of(Sharding.replicated(), rank, devices)
+
+
+def _needed(module: Module, found: Annotations) -> list[NamedSharding]:
+    """The shardings that callers and manual computations rely on."""
+    needed = [*module.entry.parameters]
+    for i in found.leaves:
+        if target(i) in (ENTER, LEAVE):
+            needed += [i, *i.operands]
+    given = [s for i in needed for s in found.leaves.get(i, ()) if s is not None]
+    return [*given, *found.results.values(), *found.manual.values()]
+
+
+def _all(found: Annotations) -> list[NamedSharding]:
+    return [s for leaves in found.leaves.values() for s in leaves if s is not None]
+
+
+def _write(module: Module, found: Annotations, refinement: Refinement) -> None:
+    """Put all shardings into the instructions."""
+    manual = ManualAxes(module, found, refinement).of
+    shardings = ProgramShardings(refinement.mesh)
+    shardings.groups.update(found.groups)
+    for i, leaves in found.leaves.items():
+        i.extras.pop("sharding", None)
+        for (index, leaf), named in zip(i.shape.leaves(), leaves, strict=True):
+            s = None if named is None else refinement.convert(named)
+            shardings.set(i, index, s or TensorSharding.free(leaf.rank))
+    mark_manual(shardings, manual)
+    shardings.write(module)
+
+
+def _set_results(
+    module: Module, results: dict[ShapeIndex, TensorSharding], refinement: Refinement, found: Annotations
+) -> None:
+    """Put the shardings of the results on a root that is there for nothing else."""
+    if not results:
+        return
+    shardings = ProgramShardings(refinement.mesh)
+    root = _root_for(module, results, refinement, found)
+    for index, leaf in root.shape.leaves():
+        s = results.get(index) or TensorSharding.free(leaf.rank)
+        shardings.set(root, index, replace(s, manual=frozenset()))
+    root.extras.pop("sharding", None)
+    shardings.write(module)
+
+
+def _root_for(
+    module: Module, results: dict[ShapeIndex, TensorSharding], refinement: Refinement, found: Annotations
+) -> Instruction:
+    """The root if it has no users and no other sharding, else a tuple or a copy of it."""
+    root = module.entry.root
+    if root.opcode == "tuple" and not root.users:
+        return root
+    found.changed = True
+    c = module.entry
+    if root.shape.is_tuple:
+        shapes = root.shape.tuple_shapes or ()
+        parts = [c.add("get-tuple-element", (root,), s, like=root, index=n) for n, s in enumerate(shapes)]
+        c.root = c.add("tuple", parts, root.shape, like=root)
+        return c.root
+    text = root.extras.get("sharding")
+    same = text is None or text == str(refinement.mesh.write(results[()]))
+    if same and not root.users and root.opcode != "parameter":
+        found.changed = found.changed and text is None
+        return root
+    c.root = c.add("copy", (root,), root.shape, like=root)
+    return c.root
