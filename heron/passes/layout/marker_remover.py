@@ -33,16 +33,22 @@ class MarkerRemover(Pass):
         if module.num_partitions > 1:
             found = [i for i in found if i.custom_call_target not in BORDERS]
         for i in found:
-            home = i.parent
-            assert home is not None
-            value = _value(i)
-            i.drop_control_edges()
-            home.replace(i, value)
-            if i.parent is home:
-                home.remove(i)
+            value = take_out(i)
             why = f"{i.custom_call_target} changes no value: {MARKERS.get(i.custom_call_target, 'a part is the whole')}"
             ctx.decide(True, why, subject=i.name, object=value.name)
         return bool(found)
+
+
+def take_out(i: Instruction) -> Instruction:
+    """Replace a marker call by its value, which is returned."""
+    home = i.parent
+    assert home is not None
+    value = _value(i)
+    i.drop_control_edges()
+    home.replace(i, value)
+    if i.parent is home:
+        home.remove(i)
+    return value
 
 
 def _value(i: Instruction) -> Instruction:
