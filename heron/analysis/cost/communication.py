@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from heron.hlo.ir import replica_groups
+from heron.analysis.devices.groups import device_groups
 from heron.hlo.ir.instruction import Instruction
 from heron.hlo.ir.module import Module
 from heron.hlo.ir.shape import Shape
@@ -82,9 +82,7 @@ def group_size(i: Instruction, module: Module) -> int:
     """Devices in the largest group; two for ops that talk to one other device."""
     if "replica_groups" not in i.op.attributes:
         return 2
-    groups = replica_groups.parse(i.attrs.get("replica_groups") or "{}")
-    devices = max(module.replica_count, 1) * max(module.num_partitions, 1)
-    return max(map(len, groups)) if groups else devices
+    return max(map(len, device_groups(i, module)))
 
 
 def _result_bytes(i: Instruction) -> int:
