@@ -130,6 +130,7 @@ class Options:
     lock: str = _field("", "a file of choices that `heron tune` measured on a device (docs/understand/triton.md)")
     frozen: bool = _field(False, "a choice that the lock file lacks is an error")
     compile_timeout: int = _field(0, "seconds after which a compile fails with the step in progress; 0: no limit")
+    device_timeout: int = _field(600, "seconds that devices wait for others at a collective; 0: no limit")
     cache: bool = _field(False, "keep machine code and PTX in files for later compiles (docs/use/cache.md)")
 
     def __post_init__(self) -> None:

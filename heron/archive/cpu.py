@@ -10,6 +10,8 @@ from heron.codegen.llvm.code_cache import CodeCache
 from heron.codegen.llvm.jit import Jit, host
 from heron.codegen.native.program import ENTRY, ProgramWriter
 from heron.errors import HeronError
+from heron.runtime.collectives.team import Program
+from heron.runtime.cpu.devices import CpuDevices, DeviceHostCalls
 from heron.runtime.cpu.executable import CpuExecutable, HostCalls
 from heron.runtime.cpu.pool import pool
 from heron.runtime.executable import ProgramInfo
@@ -19,7 +21,7 @@ if TYPE_CHECKING:
     from heron.backends.lower import LoweredProgram
 
 
-def save(executable: CpuExecutable, lowered: LoweredProgram) -> Parts:
+def save(executable: CpuExecutable | CpuDevices, lowered: LoweredProgram) -> Parts:
     """The parts of a program.
 
     Raises RUN052 for a program that was compiled with `Options.profile`.
@@ -35,6 +37,8 @@ def save(executable: CpuExecutable, lowered: LoweredProgram) -> Parts:
         "cpu": here.cpu,
         "features": here.features,
     }
+    if isinstance(executable, CpuDevices):  # threads of each, and how long they wait
+        machine["devices"] = [executable.program.threads, executable.program.timeout]
     kernels = [
         dataclasses.replace(use.kernel, module=None, notes={}, decision=None)  # type: ignore[arg-type]
         for use in lowered.kernels.values()
@@ -43,7 +47,7 @@ def save(executable: CpuExecutable, lowered: LoweredProgram) -> Parts:
     return Parts(machine, {"thunks": lowered.thunks, "kernels": kernels}, members)
 
 
-def load(parts: Parts, info: ProgramInfo, cache: CodeCache | None = None) -> CpuExecutable:
+def load(parts: Parts, info: ProgramInfo, cache: CodeCache | None = None) -> CpuExecutable | CpuDevices:
     """Object code linked here. The addresses that it leaves open (BLAS, the thread pool, host routines) are found as
     when it was compiled: by writing the program around the kernels; the text of that is dropped.
 
@@ -54,17 +58,23 @@ def load(parts: Parts, info: ProgramInfo, cache: CodeCache | None = None) -> Cpu
     """
     machine = parts.machine
     _check_machine(machine)
+    devices = info.spread.devices
     threads = pool(2) if machine["shares"] and pool(0) is None else pool(0)
-    hosts = HostCalls()
+    hosts = HostCalls() if devices == 1 else DeviceHostCalls()
     kernels = {k.name: k for k in parts.plan["kernels"]}
-    writer = ProgramWriter(kernels, hosts.address, threads if machine["shares"] else None, has_tables=False)
+    shared = threads if machine["shares"] else None
+    writer = ProgramWriter(kernels, hosts.address, shared, has_tables=False, devices=devices)
     writer.write(parts.plan["thunks"])
     if writer.unmade:
         _check_vectors(machine)
     jit = Jit(symbols=writer.externals | {symbol: address(cache) for symbol, address in writer.unmade.items()})
     *others, code = [Object(name, parts.members[f"code/{n}.o"], Timing()) for n, name in enumerate(machine["objects"])]
     jit.link(code, [ENTRY], others)
-    return CpuExecutable(info, jit.address(ENTRY), (*others, code), hosts, threads if writer.shares else None)
+    objects = (*others, code)
+    if isinstance(hosts, DeviceHostCalls):
+        program = Program(jit.address(ENTRY), info.spread.partitions, writer.collectives, *machine["devices"])
+        return CpuDevices(info, program, list(writer.cliques), objects, hosts)
+    return CpuExecutable(info, jit.address(ENTRY), objects, hosts, threads if writer.shares else None)
 
 
 def _check_machine(machine: dict[str, Any]) -> None:

@@ -11,6 +11,7 @@ from heron.archive.parts import Parts
 from heron.archive.plain import decode
 from heron.codegen.native import helpers  # noqa: F401  provides what runtime asks for
 from heron.errors import HeronError
+from heron.runtime.collectives.spread import Spread
 from heron.runtime.executable import Executable, ProgramInfo
 from heron.trace import Trace
 
@@ -90,6 +91,7 @@ def _made(manifest: dict[str, Any], members: dict[str, bytes], path: str, cache:
         layout.from_plain(manifest["buffers"], constants),
         trace,
         SavedStages(path, members),
+        decode(manifest["spread"]) if "spread" in manifest else Spread(),
     )
     parts = Parts(manifest["machine"], decode(json.loads(members["plan.json"])), members)
     # each kind of program loads the modules of its own kind only

@@ -12,8 +12,10 @@ from heron.archive.parts import Parts
 from heron.archive.plain import encode
 from heron.backends.stages import Stages
 from heron.errors import HeronError
+from heron.runtime.cpu.devices import CpuDevices
 from heron.runtime.cpu.executable import CpuExecutable
 from heron.runtime.cuda.executable import CudaExecutable
+from heron.runtime.sim.devices import SimDevices
 from heron.runtime.sim.executable import SimExecutable
 
 if TYPE_CHECKING:
@@ -48,6 +50,7 @@ def packed(executable: Executable, kept: Sequence[str] = KEPT) -> tuple[dict[str
         "signature": encode(executable.signature),
         "kernels": encode(executable.kernels),
         "buffers": layout.to_plain(executable.assignment),
+        "spread": encode(executable.spread),
     }
     members = {
         f"constants/{a.number}.npy": container.array_bytes(a.literal.array)
@@ -69,9 +72,9 @@ def _parts(executable: Executable, compilation: Compilation) -> Parts:
     match executable:
         case CudaExecutable():
             return cuda.save(executable)
-        case CpuExecutable():
+        case CpuExecutable() | CpuDevices():
             return cpu.save(executable, compilation.lowered)
-        case SimExecutable():
+        case SimExecutable() | SimDevices():
             return sim.save(compilation)
         case _:
             raise HeronError("RUN052", f"a {type(executable).__name__} cannot be saved")

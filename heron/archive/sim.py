@@ -10,6 +10,7 @@ from heron.codegen.sim import native
 from heron.codegen.sim.kernel import compile_kernel
 from heron.runtime.executable import ProgramInfo
 from heron.runtime.sim.blocks import BlockKernel
+from heron.runtime.sim.devices import SimDevices
 from heron.runtime.sim.executable import Runner, SimExecutable
 
 if TYPE_CHECKING:
@@ -30,7 +31,7 @@ def save(compilation: Compilation) -> Parts:
     return Parts({"kind": "sim", "count": len(kernels)}, plan, members)
 
 
-def load(parts: Parts, info: ProgramInfo) -> SimExecutable:
+def load(parts: Parts, info: ProgramInfo) -> SimExecutable | SimDevices:
     """The program, its kernels compiled for this machine's CPU or read by the interpreter of tiles."""
     plan = parts.plan
     compiler = cache(native.compiler)
@@ -44,4 +45,5 @@ def load(parts: Parts, info: ProgramInfo) -> SimExecutable:
         runners[k["name"]] = compile_kernel(
             text, k["name"], k["grid"], k["block"], checks=plan["checks"], facts=k["facts"], compiler=compiler
         )
-    return SimExecutable(info, plan["thunks"], runners)
+    made = SimExecutable if info.spread.devices == 1 else SimDevices
+    return made(info, plan["thunks"], runners)

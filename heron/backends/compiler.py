@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from typing import TYPE_CHECKING
 
-from heron.backends.devices import need_one
+from heron.backends.devices import ONE, Devices
 from heron.backends.lower import KernelUse, LoweredProgram, Lowering
 from heron.backends.machine import no_stage
 from heron.backends.stages import Stages
@@ -22,8 +22,11 @@ from heron.buffers import assign
 from heron.buffers.report import report
 from heron.errors import HeronError
 from heron.hlo.ir.module import Module
+from heron.hlo.ir.shape import Shape
+from heron.hlo.sharding import parse as parse_sharding
 from heron.options import Options
 from heron.passes.framework.context import PassContext
+from heron.runtime.collectives.spread import Array, Spread
 from heron.runtime.dynamic_signature import DynamicSignature
 from heron.runtime.executable import Executable, KernelInfo, ProgramInfo, Signature
 from heron.runtime.thunks import KernelThunk, kind_of, show, walk
@@ -66,7 +69,7 @@ class Compilation:
     _is_used_up: bool = field(init=False, default=False)
 
     def __post_init__(self) -> None:
-        self.machine = machine_for(self.target, self.options)
+        self.machine = machine_for(self.target, self.options, Devices.of(self.source))
 
     # -- stages ------------------------------------------------------------------------------------------------------
     def passes(self, until: str = "scheduled") -> Module:
@@ -105,7 +108,6 @@ class Compilation:
         return self.lowered
 
     def _lower(self, trace: Trace) -> LoweredProgram:
-        need_one(self.scheduled, self.target.name)
         buffers = self.buffers
         with trace.stage("emit"):
             lowered = Lowering(self.scheduled, buffers, self.machine, trace).program()
@@ -122,6 +124,18 @@ class Compilation:
         if not is_dynamic and not checks:
             return Signature(made.parameters, seen.names, made.result)
         return DynamicSignature(made.parameters, made.names, made.result, seen, checks)
+
+    @property
+    def spread(self) -> Spread:
+        """The devices, and how the arrays that callers see are spread over them."""
+        devices = Devices.of(self.source)
+        if devices.count == 1:
+            return Spread()
+        seen, made = _signature(self.source), self.scheduled
+        texts = made.spmd_parameter_shardings or ("",) * len(seen.parameters)
+        arguments = [a for shape, text in zip(seen.parameters, texts, strict=True) for a in _arrays(shape, text)]
+        outputs = _arrays(seen.result, made.spmd_output_sharding or "")
+        return Spread(devices.replicas, devices.partitions, tuple(arguments), tuple(outputs))
 
     def code_keys(self) -> list[tuple[str, Key]]:
         """The modules that LLVM compiles, each with the key of its code in a cache."""
@@ -155,7 +169,9 @@ class Compilation:
             if not isinstance(t, KernelThunk):
                 trace.count_thunk(kind_of(t))
         stages = Stages(lambda: self)
-        facts = ProgramInfo(self.source.name, self.target.name, self.signature, kernels, self.buffers, trace, stages)
+        facts = ProgramInfo(
+            self.source.name, self.target.name, self.signature, kernels, self.buffers, trace, stages, self.spread
+        )
         return self.machine.build(lowered, facts)
 
     # -- texts -------------------------------------------------------------------------------------------------------
@@ -236,6 +252,16 @@ def _signature(module: Module) -> Signature:
     return Signature(tuple(p.shape for p in parameters), tuple(p.name for p in parameters), module.entry.root.shape)
 
 
+def _arrays(shape: Shape, sharding: str) -> list[Array]:
+    """The arrays of a value that callers see, each with its own part of the sharding."""
+    whole = parse_sharding(sharding) if sharding else None
+    return [
+        Array(leaf, str(whole.for_leaf(shape, index)) if whole is not None else "")
+        for index, leaf in shape.leaves()
+        if leaf.is_array
+    ]
+
+
 def _kernel(kernels: Mapping[str, KernelUse], name: str) -> KernelUse:
     """The kernel of that name. Raises TGT007."""
     if name not in kernels:
@@ -263,16 +289,18 @@ def info(use: KernelUse, threads: int) -> KernelInfo:
     )
 
 
-def machine_for(target: Target, options: Options) -> Machine:
-    """The machine of a target. Each kind of machine is loaded when a program is compiled for it."""
+def machine_for(target: Target, options: Options, devices: Devices = ONE) -> Machine:
+    """The machine of a target, for programs on that many devices. Each kind of machine is loaded when a program is
+    compiled for it.
+    """
     if not target.is_gpu:
         from heron.backends.cpu.machine import CpuMachine
 
-        return CpuMachine(target, options)
+        return CpuMachine(target, options, devices)
     if target.sim:
         from heron.backends.gpu.simulated import SimMachine
 
-        return SimMachine(target, options)
+        return SimMachine(target, options, devices)
     from heron.backends.gpu.machine import GpuMachine
 
-    return GpuMachine(target, options)
+    return GpuMachine(target, options, devices)

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from heron.analysis.fusion.row_blocks import row_blocks_of
 from heron.analysis.values.trip_count import noted_trips
 from heron.backends.calls import RULES
+from heron.backends.calls.collectives import COLLECTIVES, NUMBERS, collective, device_number
 from heron.backends.row_blocks import row_blocks
 from heron.buffers.assignment import Slice
 from heron.codegen.emit import emit_kernels
@@ -86,8 +87,13 @@ class Lowering:
             "while": self.loop,
             "conditional": self.conditional,
             "call": self.call,
+            "async-start": self.begun,
+            "async-update": lambda _: [],
+            "async-done": lambda _: [],
             "rng-get-and-update-state": self.random_state,
             **{opcode: partial(rule, self) for opcode, rule in RULES.items()},
+            **{opcode: partial(collective, self) for opcode in COLLECTIVES},
+            **{opcode: partial(device_number, self) for opcode in NUMBERS},
         }
 
     def program(self) -> LoweredProgram:
@@ -161,6 +167,16 @@ class Lowering:
                     thunks.extend(copies(given[arg.alias], given[n], i.name))
             thunks.append(KernelThunk(name, given, i.name))
         return thunks
+
+    def shared_kernel(self, i: Instruction, key: object, emit: Callable[[str], Kernel]) -> str:
+        """The name of a kernel that code of the program calls; emitted the first time its key comes."""
+        names = self._by_key.get(key)
+        if names is None:
+            began, name = process_time(), f"{self._kernel_name(i)}_reducer"
+            self.kernels[name] = KernelUse(emit(name), i, emit_seconds=process_time() - began)
+            names = self._by_key[key] = (name,)
+        self.kernels[names[0]].sources.append(i.name)
+        return names[0]
 
     def alone(self, i: Instruction) -> list[Thunk]:
         """A kernel of our own for an instruction that is in no fusion."""
@@ -246,6 +262,10 @@ class Lowering:
 
     def call(self, i: Instruction) -> list[Thunk]:
         return list(self.sequence(i.to_apply))
+
+    def begun(self, i: Instruction) -> list[Thunk]:
+        """A computation that the program begins early runs where it begins."""
+        return list(self.sequence(i.called[0]))
 
     def random_state(self, i: Instruction) -> list[Thunk]:
         return [RandomStateThunk(self.slice(i), i.delta, i.name)]

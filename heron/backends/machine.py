@@ -5,6 +5,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from typing import TYPE_CHECKING, ClassVar
 
+from heron.backends.devices import ONE, Devices
 from heron.backends.lower import KernelUse, LoweredProgram
 from heron.codegen.llvm import numerics
 from heron.codegen.llvm.code_cache import CodeCache
@@ -29,7 +30,7 @@ if TYPE_CHECKING:
 
 
 class Machine(ABC):
-    """One kind of machine, for one target."""
+    """One kind of machine, for one target and programs on that many devices."""
 
     #: the kind of code it runs, as the MLIR transforms and the LLVM translation name it
     kind: ClassVar[Kind]
@@ -38,8 +39,8 @@ class Machine(ABC):
     #: whether what drives the program counts loops of known length, so that their conditions are not computed
     counts_loops: ClassVar[bool] = False
 
-    def __init__(self, target: Target, options: Options) -> None:
-        self.target, self.options = target, options
+    def __init__(self, target: Target, options: Options, devices: Devices = ONE) -> None:
+        self.target, self.options, self.devices = target, options, devices
 
     @abstractmethod
     def pipelines(self) -> dict[str, Pipeline]:

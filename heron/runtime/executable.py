@@ -13,6 +13,7 @@ import numpy as np
 from heron.buffers.memory import Memory
 from heron.errors import HeronError
 from heron.hlo.ir.shape import Shape, ShapeIndex
+from heron.runtime.collectives.spread import Spread
 
 if TYPE_CHECKING:
     from heron.buffers.assignment import BufferAssignment
@@ -162,6 +163,7 @@ class ProgramInfo:
     assignment: BufferAssignment
     trace: Trace
     stages: StageTexts
+    spread: Spread = Spread()
 
 
 class Executable(ABC):
@@ -170,7 +172,7 @@ class Executable(ABC):
     def __init__(self, info: ProgramInfo) -> None:
         self.name, self.target, self.signature = info.name, info.target, info.signature
         self.kernels, self.assignment, self.trace = info.kernels, info.assignment, info.trace
-        self.stages = info.stages
+        self.stages, self.spread = info.stages, info.spread
         leaves = [s for p in info.signature.parameters for _, s in p.leaves() if s.is_array]
         self._turned_arguments, self._turned_outputs = _turned(leaves), _turned(info.signature.outputs)
 
@@ -187,11 +189,17 @@ class Executable(ABC):
 
         Raises RUN001-RUN003 for arguments that do not fit, RUN005 for donated ones that share memory with others.
         """
+        return self.finished(self.execute(self.checked(arrays), donate))
+
+    def checked(self, arrays: Seq[Any]) -> list[np.ndarray]:
+        """Arguments as `execute` takes them. Raises RUN001-RUN003."""
         given = self.signature.check(arrays)
         for n, order in self._turned_arguments:
             given[n] = given[n].transpose(order)
-        given = [a if a.flags.c_contiguous and a.flags.aligned else np.array(a, order="C") for a in given]
-        outputs = self.execute(given, donate)
+        return [a if a.flags.c_contiguous and a.flags.aligned else np.array(a, order="C") for a in given]
+
+    def finished(self, outputs: list[np.ndarray]) -> list[np.ndarray]:
+        """The callers' outputs from those that `execute` gives."""
         for n, order in self._turned_outputs:
             outputs[n] = outputs[n].transpose(np.argsort(order))
         return self.signature.finish(outputs)
@@ -199,7 +207,7 @@ class Executable(ABC):
     @property
     def devices(self) -> int:
         """The number of devices that one run takes: replicas × partitions of the program."""
-        return 1
+        return self.spread.devices
 
     def run_devices(self, arguments: Seq[Seq[Any]], *, donate: bool = False) -> list[list[np.ndarray]]:
         """Run on all devices at once; the flat outputs of each device, in the order of the devices' numbers.
@@ -209,9 +217,16 @@ class Executable(ABC):
                 partition p of replica r.
             donate: as for `run`.
 
-        Raises RUN085 for arguments of another number of devices, and what `run` raises.
+        Raises RUN085 for arguments of another number of devices, RUN089 where several cannot run, and what `run`
+        raises.
         """
         need_devices(len(arguments), self.devices)
+        if self.devices > 1:
+            raise HeronError(
+                "RUN089",
+                f"a program for {self.devices} devices of {self.target} cannot run yet",
+                hint=f"--target sim:{self.target} runs it on simulated GPUs",
+            )
         return [self.run(arguments[0], donate=donate)]
 
     @abstractmethod

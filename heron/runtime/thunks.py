@@ -16,6 +16,7 @@ import numpy as np
 from heron.analysis.fusion.row_blocks import RowBlocks
 from heron.buffers.assignment import Slice
 from heron.hlo.ir.types import ElementType
+from heron.runtime.collectives.exchange import Piece, Way
 from heron.runtime.fortran import Call, Steps
 from heron.runtime.library_call import Descriptor
 from heron.runtime.strided import StridedProducts, Tiling
@@ -177,6 +178,38 @@ class RandomStateThunk:
 
 
 @dataclass(frozen=True, slots=True)
+class CollectiveThunk:
+    """Exchange arrays with the other devices of a group.
+
+    Attributes:
+        opcode: of the op, without ``-start``.
+        groups: the devices' numbers. A device that is in none gets zeros.
+        senders: of a `Way.FROM`, for each device the rank in its group of the member it gets arrays from; -1: zeros.
+        pieces: how operands are cut, one for each pair of an operand and a result.
+        reducers: of ways that combine, the kernel of each pair; it takes as many operands as a group has members.
+    """
+
+    opcode: str
+    way: Way
+    groups: tuple[tuple[int, ...], ...]
+    senders: tuple[int, ...]
+    operands: tuple[Slice, ...]
+    results: tuple[Slice, ...]
+    pieces: tuple[Piece, ...]
+    reducers: tuple[str, ...]
+    source: str
+
+
+@dataclass(frozen=True, slots=True)
+class DeviceNumberThunk:
+    """Write a number of the device that runs the program as u32: its partition's or its replica's."""
+
+    out: Slice
+    is_partition: bool
+    source: str
+
+
+@dataclass(frozen=True, slots=True)
 class HostThunk:
     """Call a Python function on NumPy views of the slices (a library routine with no native binding here).
 
@@ -221,6 +254,8 @@ Thunk = (
     | WhileThunk
     | ConditionalThunk
     | RandomStateThunk
+    | CollectiveThunk
+    | DeviceNumberThunk
     | HostThunk
     | LibraryThunk
 )
@@ -236,6 +271,10 @@ def kind_of(t: Thunk) -> str:
             return t.call.library
         case RandomStateThunk():
             return "random state"
+        case CollectiveThunk():
+            return t.opcode
+        case DeviceNumberThunk():
+            return "device number"
         case RowBlocksThunk():
             return "row blocks"
         case _:
@@ -299,6 +338,13 @@ def show(sequence: Sequence, indent: str = "") -> str:
                     lines.append(show(branch, indent + "    "))
             case RandomStateThunk():
                 lines.append(f"{indent}random state {place(t.out)}, then += {t.delta}  // {t.source}")
+            case CollectiveThunk():
+                results, operands = (", ".join(map(place, x)) for x in (t.results, t.operands))
+                members = f"{len(t.groups)} x {len(t.groups[0])} devices"
+                lines.append(f"{indent}{t.opcode} {members} {results} = {operands}  // {t.source}")
+            case DeviceNumberThunk():
+                kind = "partition" if t.is_partition else "replica"
+                lines.append(f"{indent}{kind} number {place(t.out)}  // {t.source}")
             case LibraryThunk():
                 places = ", ".join(map(place, t.args))
                 lines.append(f"{indent}{t.call} on {places}  // {t.source}")

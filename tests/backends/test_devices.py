@@ -1,7 +1,8 @@
-"""Programs for several devices: refused where the device matters, compiled where it does not."""
+"""Numbers of devices, and what of programs for several devices has no code."""
 
 from __future__ import annotations
 
+import numpy as np
 import pytest
 
 import heron
@@ -17,23 +18,12 @@ def module_of(head: str, body: str) -> Module:
     return heron.parse(f"HloModule m{head}\n{add}\nENTRY main {{ {body} }}")
 
 
-REFUSED = [
-    (", num_partitions=4", "ROOT r = u32[] partition-id()", "partition-id asks which device", "num_partitions=4"),
-    (", replica_count=2", "ROOT r = u32[] replica-id()", "replica-id asks which device", "replica_count=2"),
-    (", replica_count=2", "x = u32[] replica-id() y = u32[3] broadcast(x), dimensions={} ROOT r = u32[3] add(y, y)",
-     "replica-id asks which device", "2 devices"),
-    (", replica_count=2", "x = f32[4] parameter(0) ROOT r = f32[4] all-reduce(x), replica_groups={}, to_apply=add",
-     "all-reduce needs the other devices", "2 devices"),
-]  # fmt: skip
-
-
 @pytest.mark.parametrize("target", TARGETS)
-@pytest.mark.parametrize(("head", "body", "what", "why"), REFUSED)
-def test_refusals(target: str, head: str, body: str, what: str, why: str) -> None:
-    with pytest.raises(HeronError, match="GEN012") as error:
-        compile(module_of(head, body), target)
-    assert what in error.value.what and target in error.value.what
-    assert why in (error.value.why or "") and "heron eval" in (error.value.hint or "")
+def test_numbers_of_devices(target: str) -> None:
+    head = ", replica_count=2, num_partitions=3"
+    module = module_of(head, "r = u32[] replica-id() p = u32[] partition-id() ROOT t = (u32[], u32[]) tuple(r, p)")
+    found = compile(module, target).run_devices([[]] * 6)
+    assert [(int(r), int(p)) for r, p in found] == [(r, p) for r in range(2) for p in range(3)]
 
 
 @pytest.mark.parametrize("target", TARGETS)
@@ -42,6 +32,22 @@ def test_one_device_is_number_0(target: str) -> None:
     assert compile(module, target).run([])[0] == 0
 
 
-def test_where_devices_do_not_matter() -> None:
+@pytest.mark.parametrize("target", TARGETS)
+def test_where_devices_do_not_matter(target: str) -> None:
     module = module_of(", num_partitions=4", "a = u32[] partition-id() z = f32[] constant(2) ROOT r = f32[] negate(z)")
-    assert compile(module, "cpu").run([])[0] == -2
+    assert np.array_equal(compile(module, target).run_devices([[]] * 4), [[-2]] * 4)
+
+
+def test_groups_of_differing_size() -> None:
+    body = "x = f32[4] parameter(0) ROOT r = f32[4] all-reduce(x), replica_groups={{0,1,2},{3}}, to_apply=add"
+    with pytest.raises(HeronError, match="GEN012") as error:
+        compile(module_of(", replica_count=4", body))
+    assert "the groups of 'r' differ in size" in error.value.what and "1 and 3 devices" in (error.value.why or "")
+
+
+def test_a_gpu_program_compiles_and_says_that_it_cannot_run() -> None:
+    body = "x = f32[4] parameter(0) ROOT r = f32[4] all-reduce(x), replica_groups={}, to_apply=add"
+    program = compile(module_of(", replica_count=2", body), "sm_90")
+    assert program.devices == 2 and "all-reduce" in program.stage("thunks")
+    with pytest.raises(HeronError, match="RUN089"):
+        program.run_devices([[np.ones(4, np.float32)]] * 2)

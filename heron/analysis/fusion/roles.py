@@ -11,7 +11,7 @@ from heron.hlo.ir.shape import Shape
 ROOT_ONLY = facts.having(Trait.UPDATES_OPERAND) | {"reduce", "reduce-window"}
 
 #: ops that kernels are emitted for; others are for libraries, control flow, structure, or are there already
-EMITTED = (facts.having(Trait.ELEMENTWISE, Trait.MOVES_ELEMENTS, Trait.DEVICE_ID) | ROOT_ONLY | {"map"}) - {
+EMITTED = (facts.having(Trait.ELEMENTWISE, Trait.MOVES_ELEMENTS) | ROOT_ONLY | {"map"}) - {
     "bitcast",
     "copy",
 }

@@ -21,7 +21,9 @@ from heron.codegen.native import float_gemm, helpers, int_gemm  # noqa: F401  he
 from heron.codegen.native.program import ENTRY, ProgramWriter, entry
 from heron.hlo.ir.instruction import Instruction
 from heron.hlo.ir.types import ElementType
+from heron.runtime.collectives.team import Program as DeviceProgram
 from heron.runtime.cpu import blas
+from heron.runtime.cpu.devices import CpuDevices, DeviceHostCalls
 from heron.runtime.cpu.executable import CpuExecutable, HostCalls
 from heron.runtime.cpu.pool import Pool, pool, supported, thread_count
 from heron.runtime.cpu.profile import Profile
@@ -68,12 +70,12 @@ class CpuMachine(Machine):
 
     @property
     def threads(self) -> int:
-        return thread_count(self.options.threads)
+        return max(1, thread_count(self.options.threads) // self.devices.count)
 
     @cached_property
     def pool(self) -> Pool | None:
-        """The threads of the program; None: one thread."""
-        return pool(self.options.threads)
+        """The threads of the program, or as many as each of its devices has; None: one thread."""
+        return pool(self.options.threads if self.devices.count == 1 else self.threads)
 
     def share_out(self, uses: dict[str, KernelUse], trace: Trace) -> None:
         if self.pool is not None:
@@ -87,7 +89,7 @@ class CpuMachine(Machine):
         """The writer of the program around the kernels; kernels `elsewhere` are in other modules."""
         kernels = {name: use.kernel for name, use in uses.items()}
         profile = Profile() if self.options.profile else None
-        return ProgramWriter(kernels, host_address, self.pool, elsewhere, profile)
+        return ProgramWriter(kernels, host_address, self.pool, elsewhere, profile, devices=self.devices.count)
 
     def kernels_llvm(self, uses: dict[str, KernelUse], declared: Declarations | None = None) -> str:
         """LLVM text of all kernels, each called by a plain function. What it declares goes to `declared`, if given."""
@@ -112,7 +114,7 @@ class CpuMachine(Machine):
         trace, uses = info.trace, lowered.kernels
         here, apart = portions(uses)
         jit = Jit(level=self.options.opt_level, cache=self.code_cache)
-        hosts = HostCalls()
+        hosts = HostCalls() if self.devices.count == 1 else DeviceHostCalls()
         writer = self.writer(uses, hosts.address, uses.keys() - here.keys())
         program = writer.write(lowered.thunks)
         # they are at the code it calls and the first portions while the others are lowered
@@ -133,6 +135,11 @@ class CpuMachine(Machine):
         if jit.cache is not None:
             for made in objects:
                 trace.decide(cache_decision(made.name, made.cached))
+        if isinstance(hosts, DeviceHostCalls):
+            threads = self.threads if writer.shares else 1
+            place = jit.address(ENTRY), self.devices.partitions, writer.collectives, threads
+            run = DeviceProgram(*place, self.options.device_timeout)
+            return CpuDevices(info, run, list(writer.cliques), objects, hosts, writer.profile)
         shared = self.pool if writer.shares else None
         return CpuExecutable(info, jit.address(ENTRY), objects, hosts, shared, writer.profile)
 

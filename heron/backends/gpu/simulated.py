@@ -18,6 +18,7 @@ from heron.codegen.triton.text import to_ttir
 from heron.hlo.ir.shape import Shape
 from heron.runtime.executable import Executable, ProgramInfo
 from heron.runtime.sim.blocks import BlockKernel
+from heron.runtime.sim.devices import SimDevices
 from heron.runtime.sim.executable import Runner, SimExecutable
 from heron.runtime.sim.findings import Facts
 from heron.runtime.sim.launcher import SimKernel
@@ -42,7 +43,8 @@ class SimMachine(GpuMachine):
                 text = self.llvm({name: use})
             with info.trace.stage("machine code"):
                 runners[name] = simulation.kernel(use, text)
-        return SimExecutable(info, lowered.thunks, runners)
+        made = SimExecutable if self.devices.count == 1 else SimDevices
+        return made(info, lowered.thunks, runners)
 
     def text(self, stage: str, lowered: LoweredProgram) -> str:
         if stage not in ("mlir", "llvm"):

@@ -68,7 +68,7 @@ class _Range(Function):
             self.line(f"call void @free(ptr {self.scratch})")
         with self.unless(there):
             missing = HostThunk(NoMemory(size, self.t.source), (), (), self.t.library, self.t.source, 0)
-            self.line(f"call void @{self.w.host_symbol(missing)}()")
+            self.line(self.w.host_call(missing, ["null"] if self.w.devices > 1 else []))
         return self.function(head)
 
     def matrices(self, bases: list[str]) -> None:

@@ -18,22 +18,26 @@ from heron.codegen.llvm.text import Function
 from heron.codegen.native import float_gemm, int_gemm, profile
 from heron.codegen.native.blas_gemm import write_blas_gemm
 from heron.codegen.native.blas_threads import one_blas_thread
+from heron.codegen.native.collectives import STOPPED, device, field, leave_if_failed, write_collective, write_number
 from heron.codegen.native.convolution import write_convolution
 from heron.codegen.native.fft import write_fft
 from heron.codegen.native.lapack import write_lapack
 from heron.codegen.native.row_blocks import write_row_blocks
-from heron.codegen.native.share import COPY_BLOCK, COPY_BLOCKS, kernel_range, write_copy, write_kernel
+from heron.codegen.native.share import COPY_BLOCK, COPY_BLOCKS, kernel_range, pack, range_of, write_copy, write_kernel
 from heron.errors import HeronError
 from heron.hlo.ir.types import ElementType
 from heron.hlo.meaning.draws import FIRST_STATE
+from heron.runtime.collectives.state import Device
 from heron.runtime.cpu import blas
 from heron.runtime.cpu.pool import Pool
 from heron.runtime.cpu.profile import TABLE, Profile, is_step
 from heron.runtime.thunks import (
     LAPACK,
+    CollectiveThunk,
     ConditionalThunk,
     ConvolutionThunk,
     CopyThunk,
+    DeviceNumberThunk,
     FftThunk,
     GemmThunk,
     HostThunk,
@@ -81,6 +85,8 @@ class ProgramWriter(Function):
 
     ``pool``: the threads that share large work, None for a program of one thread. ``shares`` tells whether they do.
     ``elsewhere``: kernels that are in other modules, behind their `entry`. ``profile``: who counts the steps' time.
+    ``devices``: how many devices run the program; with several of them `cliques` maps groups of devices that exchange
+    values to their numbers, and `collectives` names where they do.
     ``has_tables``: False where only what the text needs is wanted, not the text.
     """
 
@@ -92,8 +98,15 @@ class ProgramWriter(Function):
         elsewhere: Collection[str] = (),
         profile: Profile | None = None,
         has_tables: bool = True,
+        devices: int = 1,
     ) -> None:
         super().__init__(Declarations())
+        self.devices = devices
+        self.cliques: dict[tuple[int, ...], int] = {}
+        self.collectives: list[str] = []
+        self.tables: dict[str, str] = {}
+        self.needs_device = False  # whether the function uses the device that runs it
+        self.stops = False  # whether it may stop at a collective
         self.has_tables = has_tables
         self.kernels = kernels
         self.profile = profile
@@ -122,10 +135,10 @@ class ProgramWriter(Function):
         parts = (self.constants.values(), self.helpers.values(), self.functions, [""])
         return "\n".join(chain(*parts))
 
-    def write_function(self, name: str, sequence: Sequence, attributes: str) -> None:
-        """A function that runs a sequence; what was being written goes on afterwards."""
-        outer = self.lines, self.allocations, self.packed
-        self.lines, self.allocations, self.packed = [], set(), 0
+    def write_function(self, name: str, sequence: Sequence, attributes: str) -> bool:
+        """A function that runs a sequence; what was being written goes on afterwards. Whether it may stop early."""
+        outer = self.lines, self.allocations, self.packed, self.needs_device, self.stops
+        self.lines, self.allocations, self.packed, self.needs_device, self.stops = [], set(), 0, False, False
         if self.profile is not None and name == ENTRY:
             begun = profile.begin(self)
             self.run(sequence)
@@ -136,11 +149,17 @@ class ProgramWriter(Function):
         lines = [f"define {linkage}void @{name}(ptr noalias readonly %buffers) nounwind {attributes} {{", "entry:"]
         if self.packed:
             lines.append(f"  %packed = alloca [{self.packed} x ptr]")
+        if self.needs_device:  # it stands in front of the table
+            lines.append("  %device.slot = getelementptr ptr, ptr %buffers, i64 -1")
+            lines.append("  %device = load ptr, ptr %device.slot")
         for n in sorted(self.allocations):
             lines.append(f"  %slot{n} = getelementptr inbounds ptr, ptr %buffers, i64 {n}")
             lines.append(f"  %buffer{n} = load ptr, ptr %slot{n}")
-        self.functions.append("\n".join([*lines, *self.lines, "  ret void", "}"]))
-        self.lines, self.allocations, self.packed = outer
+        end = ["  ret void", *([f"{STOPPED}:", "  ret void"] if self.stops else []), "}"]
+        self.functions.append("\n".join([*lines, *self.lines, *end]))
+        inner_stops = self.stops
+        self.lines, self.allocations, self.packed, self.needs_device, self.stops = outer
+        return inner_stops
 
     # -- pieces ------------------------------------------------------------------------------------------------------
     def name(self, hint: str) -> str:
@@ -171,6 +190,14 @@ class ProgramWriter(Function):
             self.externals[symbol] = address
         elif address is not None:
             self.unmade[symbol] = address
+
+    def pack(self, arguments: list[str]) -> None:
+        """Put arguments into the table on the stack, ``%packed``."""
+        pack(self, arguments)
+
+    def range_of(self, kernel: str) -> str:
+        """The name of the function that does a range of a kernel's work items."""
+        return range_of(self, kernel, len(self.kernels[kernel].args))
 
     # -- thunks ------------------------------------------------------------------------------------------------------
     def run(self, sequence: Sequence) -> None:
@@ -204,6 +231,10 @@ class ProgramWriter(Function):
                 self.conditional(t)
             case RandomStateThunk():
                 self.random_state(t)
+            case CollectiveThunk():
+                write_collective(self, t)
+            case DeviceNumberThunk():
+                write_number(self, t)
             case HostThunk() if t.library == LAPACK:
                 with one_blas_thread(self):
                     self.host(t)
@@ -238,9 +269,11 @@ class ProgramWriter(Function):
         if not self.in_loop:  # a function of its own, which is optimised: scalar work melts into it
             self.in_loop = True
             name = self.name("heron_loop")
-            self.write_function(name, (t,), "noinline")
+            stops = self.write_function(name, (t,), "noinline")
             self.line(f"call void @{name}(ptr %buffers)")
             self.in_loop = False
+            if stops:
+                leave_if_failed(self)
             return
         head, body, done = self.name("while"), self.name("body"), self.name("done")
         self.line(f"br label %{head}")
@@ -272,23 +305,28 @@ class ProgramWriter(Function):
         self.start(done)
 
     def random_state(self, t: RandomStateThunk) -> None:
-        """The state is a global that all calls, from whatever thread, advance."""
-        self.declared.variable(f"{RANDOM_STATE} = internal global i128 {FIRST_STATE}, align 16")
-        now = self.value(f"atomicrmw add ptr {RANDOM_STATE}, i128 {t.delta} monotonic, align 16")
+        """The state is a global that all calls, from whatever thread, advance; each device has its own."""
+        state = RANDOM_STATE
+        if self.devices == 1:
+            self.declared.variable(f"{RANDOM_STATE} = internal global i128 {FIRST_STATE}, align 16")
+        else:
+            states = ", ".join([f"i128 {FIRST_STATE}"] * self.devices)
+            self.declared.variable(f"{RANDOM_STATE} = internal global [{self.devices} x i128] [{states}], align 16")
+            number = self.value(f"load i32, ptr {field(self, Device.number.offset)}")
+            state = self.value(f"getelementptr inbounds i128, ptr {RANDOM_STATE}, i32 {number}")
+        now = self.value(f"atomicrmw add ptr {state}, i128 {t.delta} monotonic, align 16")
         self.line(f"store i128 {now}, ptr {self.pointer(t.out)}, align 8")
 
     def host(self, t: HostThunk) -> None:
-        symbol = self.host_symbol(t)
-        args = ", ".join(f"ptr {self.pointer(s)}" for s in t.args)
-        self.line(f"call void @{symbol}({args})")
+        given = [device(self)] if self.devices > 1 else []
+        self.line(self.host_call(t, [*given, *map(self.pointer, t.args)]))
 
-    def host_symbol(self, t: HostThunk) -> str:
-        """The function that calls a thunk's."""
+    def host_call(self, t: HostThunk, pointers: Collection[str]) -> str:
+        """A call of a thunk's function; the device that calls it comes first where there are several."""
         symbol = f"heron_host_{self.hosts}"
         self.hosts += 1
-        pointers = ", ".join(["ptr"] * len(t.args))
-        self.declare(symbol, f"void @{symbol}({pointers})", self.host_address(t))
-        return symbol
+        self.declare(symbol, f"void @{symbol}({', '.join(['ptr'] * len(pointers))})", self.host_address(t))
+        return f"call void @{symbol}({', '.join(f'ptr {p}' for p in pointers)})"
 
     def gemm(self, t: GemmThunk) -> None:
         """By code of our own, or BLAS."""

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from heron.codegen.native.collectives import field
+from heron.runtime.collectives.state import Device
 from heron.runtime.cpu.pool import PARALLEL_FOR
 
 if TYPE_CHECKING:
@@ -41,13 +43,19 @@ def kernel_range(name: str, arguments: int, linkage: str = "internal ") -> str:
     return "\n".join([*lines, f"  call void @{name}({pointers}i64 %lo, i64 %hi) noinline", "  ret void", "}"])
 
 
-def write_kernel(writer: ProgramWriter, name: str, pointers: list[str], items: int, grain: int) -> None:
-    """Call kernel `name` on all its work items, in portions of `grain` or more."""
+def range_of(writer: ProgramWriter, name: str, arguments: int) -> str:
+    """The name of the function that does a range of a kernel's work items for packed arguments."""
     function = f"{name}.range"
     if name in writer.elsewhere:
         writer.declare(function, f"void @{function}(ptr, i64, i64)")
     else:
-        writer.helpers.setdefault(function, kernel_range(name, len(pointers)))
+        writer.helpers.setdefault(function, kernel_range(name, arguments))
+    return function
+
+
+def write_kernel(writer: ProgramWriter, name: str, pointers: list[str], items: int, grain: int) -> None:
+    """Call kernel `name` on all its work items, in portions of `grain` or more."""
+    function = range_of(writer, name, len(pointers))
     _fork(writer, function, [f"ptr {p}" for p in pointers], items, grain)
 
 
@@ -62,7 +70,7 @@ def write_range(writer: ProgramWriter, function: str, pointers: list[str], items
     if writer.pool is not None and items > grain:
         _fork(writer, function, [f"ptr {p}" for p in pointers], items, grain)
         return
-    _pack(writer, [f"ptr {p}" for p in pointers])
+    pack(writer, [f"ptr {p}" for p in pointers])
     writer.line(f"call void @{function}(ptr %packed, i64 0, i64 {items})")
 
 
@@ -71,14 +79,18 @@ def _fork(writer: ProgramWriter, function: str, arguments: list[str], items: int
     pool = writer.pool
     assert pool is not None
     writer.shares = True
-    writer.externals |= {PARALLEL_FOR: pool.parallel_for, "heron_pool": pool.address}
-    writer.declared.variable("@heron_pool = external global i8")
+    writer.externals[PARALLEL_FOR] = pool.parallel_for
+    if writer.devices == 1:
+        writer.externals["heron_pool"] = pool.address
+        place = writer.declared.variable("@heron_pool = external global i8")
+    else:  # each device has its own
+        place = writer.value(f"load ptr, ptr {field(writer, Device.pool.offset)}")
     writer.declare(PARALLEL_FOR, f"void @{PARALLEL_FOR}(ptr, ptr, ptr, i64, i64)")
-    _pack(writer, arguments)
-    writer.line(f"call void @{PARALLEL_FOR}(ptr @heron_pool, ptr @{function}, ptr %packed, i64 {items}, i64 {grain})")
+    pack(writer, arguments)
+    writer.line(f"call void @{PARALLEL_FOR}(ptr {place}, ptr @{function}, ptr %packed, i64 {items}, i64 {grain})")
 
 
-def _pack(writer: ProgramWriter, arguments: list[str]) -> None:
+def pack(writer: ProgramWriter, arguments: list[str]) -> None:
     """Put arguments into the table on the stack."""
     writer.packed = max(writer.packed, len(arguments))
     for n, argument in enumerate(arguments):

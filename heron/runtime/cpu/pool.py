@@ -35,7 +35,7 @@ _ENDING = False
 #: seconds the interpreter's exit waits for a worker that is in the middle of a job
 _PATIENCE = 1.0
 #: raised by an instruction of the thread itself: to block them would hide where a crash came from
-_OWN_SIGNALS = {signal.SIGSEGV, signal.SIGBUS, signal.SIGFPE, signal.SIGILL, signal.SIGTRAP}
+OWN_SIGNALS = {signal.SIGSEGV, signal.SIGBUS, signal.SIGFPE, signal.SIGILL, signal.SIGTRAP}
 
 
 class State(ctypes.Structure):
@@ -139,7 +139,7 @@ class Pool:
             libc = _libc()
             worker = _address(WORKER)
             self._state.stop = 0
-            before = signal.pthread_sigmask(signal.SIG_BLOCK, set(signal.Signals) - _OWN_SIGNALS)
+            before = signal.pthread_sigmask(signal.SIG_BLOCK, set(signal.Signals) - OWN_SIGNALS)
             try:
                 for _ in range(self.threads - 1):
                     thread = ctypes.c_ulong()

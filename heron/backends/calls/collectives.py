@@ -1,0 +1,199 @@
+"""Collectives, and the numbers of devices: native code on the CPU, on a GPU steps of the host.
+
+A collective that was begun early (``-start``) is done where it begins; its ``-done`` is only a name for the results.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING
+
+from heron.analysis.devices.groups import device_groups
+from heron.backends.calls.host import call, memory_order
+from heron.backends.devices import Devices
+from heron.backends.reducers import reducer
+from heron.codegen.native.collectives import fits_slot
+from heron.errors import HeronError
+from heron.hlo.facts import having
+from heron.hlo.ir.instruction import Instruction
+from heron.hlo.ir.op import Trait
+from heron.hlo.ir.shape import Shape, ShapeIndex
+from heron.runtime.collectives.evaluated import OnDevices
+from heron.runtime.collectives.exchange import Piece, Way, exchanged, gathered, scattered, whole
+from heron.runtime.thunks import CollectiveThunk, DeviceNumberThunk, Thunk
+
+if TYPE_CHECKING:
+    from heron.backends.lower import Lowering
+
+Groups = tuple[tuple[int, ...], ...]
+#: a part of a value that is an array: whose, where in it, and its shape
+Leaf = tuple[Instruction, ShapeIndex, Shape]
+
+#: ops in which several devices take part, but for those that only wait for the end of another
+COLLECTIVES = having(Trait.COLLECTIVE)
+NUMBERS = having(Trait.DEVICE_ID)
+
+
+def collective(lowering: Lowering, i: Instruction) -> list[Thunk]:
+    """The exchange of arrays among devices. Raises GEN012 for a collective that the target has no code for."""
+    if Trait.FREE in i.op.traits:
+        return []
+    if Devices.of(lowering.module).count == 1:
+        raise _alone(i)
+    if lowering.target.is_gpu:
+        return on_host(lowering, i)
+    rule = _RULES.get(i.opcode.removesuffix("-start"))
+    if rule is None or i.attrs.get("slice_sizes") is not None:
+        raise _refused(i, lowering.target.name)
+    return [rule(_Collective(lowering, i))]
+
+
+def device_number(lowering: Lowering, i: Instruction) -> list[Thunk]:
+    """The number of the device that runs the program; zero on the only one."""
+    if Devices.of(lowering.module).count == 1:
+        return lowering.alone(i)
+    if lowering.target.is_gpu:
+        return on_host(lowering, i)
+    return [DeviceNumberThunk(lowering.slice(i), i.opcode == "partition-id", i.name)]
+
+
+def on_host(lowering: Lowering, i: Instruction) -> list[Thunk]:
+    """A step of the host, which exchanges the values of simulated devices by the op's meaning."""
+    return call(lowering, i, OnDevices.of(i, lowering.module), "collectives")
+
+
+def _alone(i: Instruction) -> HeronError:
+    return HeronError(
+        "GEN012",
+        f"{i.opcode.removesuffix('-start')} needs other devices, and the program is for one",
+        where=str(i),
+        why="replica_count=1, num_partitions=1, and it exchanges more than one device has",
+        hint="state replica_count or num_partitions in the module's header",
+    )
+
+
+def _refused(i: Instruction, target: str) -> HeronError:
+    return HeronError(
+        "GEN012",
+        f"{i.opcode.removesuffix('-start')} has no code for {target}",
+        where=str(i),
+        why="it places slices of arrays in memory" if i.attrs.get("slice_sizes") is not None else None,
+        hint="`heron eval --devices N` runs it",
+    )
+
+
+class _Collective:
+    """A collective with its arrays: operands and results in pairs, and who exchanges them."""
+
+    def __init__(self, lowering: Lowering, i: Instruction) -> None:
+        self.lowering, self.i = lowering, i
+        self.devices = Devices.of(lowering.module)
+        self.groups: Groups = device_groups(i, lowering.module)
+        self.operands: list[Leaf] = [(o, (), o.shape) for o in i.operands]
+        self.results: list[Leaf] = _results(i)
+
+    @property
+    def size(self) -> int:
+        """The members of a group. Raises GEN012 where groups differ in size."""
+        sizes = {len(g) for g in self.groups}
+        if len(sizes) != 1:
+            why = f"groups have {' and '.join(map(str, sorted(sizes)))} devices"
+            raise HeronError("GEN012", f"the groups of '{self.i.name}' differ in size", where=str(self.i), why=why)
+        return sizes.pop()
+
+    def pieces(self, cut: Callable[[Sequence[int], int, int, int], Piece]) -> tuple[Piece, ...]:
+        """The cut of each operand along the op's dimension, or its place in the result."""
+        dim, found = self.i.dimensions[0], list[Piece]()
+        for (_, _, given), (_, _, made) in zip(self.operands, self.results, strict=True):
+            order = memory_order(given)
+            if order != memory_order(made):
+                what = f"operand and result of '{self.i.name}' lie differently in memory"
+                raise HeronError("GEN012", what, where=str(self.i), why=f"{given} and {made}")
+            dims = [given.dims[d] for d in order]
+            piece = cut(dims, given.element_type.byte_size, order.index(dim), self.size)
+            if piece.result_bytes(self.size) != made.byte_size or piece.part_bytes(self.size) != piece.operand_bytes:
+                what = f"groups of {self.size} devices do not fit the shapes of '{self.i.name}'"
+                raise HeronError("GEN012", what, where=str(self.i), why=f"{given.bare} to {made.bare}")
+            found.append(piece)
+        return tuple(found)
+
+    def wholes(self) -> tuple[Piece, ...]:
+        return tuple(whole(s.dims, s.element_type.byte_size) for _, _, s in self.operands)
+
+    def reducers(self) -> tuple[str, ...]:
+        types = [s.element_type for _, _, s in self.operands]
+        return tuple(reducer(self.lowering, self.i, t, self.size) for t in types)
+
+    def thunk(
+        self, way: Way, pieces: tuple[Piece, ...], senders: Sequence[int] = (), reducers: tuple[str, ...] = ()
+    ) -> CollectiveThunk:
+        slices = [
+            tuple(self.lowering.slice(o, index) for o, index, _ in side) for side in (self.operands, self.results)
+        ]
+        opcode = self.i.opcode.removesuffix("-start")
+        return CollectiveThunk(
+            opcode, way, self.groups, tuple(senders), slices[0], slices[1], pieces, reducers, self.i.name
+        )
+
+
+def _results(i: Instruction) -> list[Leaf]:
+    """The arrays that a collective computes."""
+    at: ShapeIndex = (1,) if i.op.holds_operands else ()
+    shape = i.shape.at(at)
+    if shape.tuple_shapes is None:
+        return [(i, at, shape)]
+    return [(i, (*at, n), s) for n, s in enumerate(shape.tuple_shapes)]
+
+
+# -- rules -------------------------------------------------------------------------------------------------------------
+def _all_gather(c: _Collective) -> CollectiveThunk:
+    return c.thunk(Way.EACH, c.pieces(gathered))
+
+
+def _all_to_all(c: _Collective) -> CollectiveThunk:
+    if c.i.attrs.get("dimensions") is not None:
+        return c.thunk(Way.EACH, c.pieces(exchanged))
+    return c.thunk(Way.PAIRED, c.wholes())
+
+
+def _all_reduce(c: _Collective) -> CollectiveThunk:
+    wholes = c.wholes()
+    way = Way.REDUCE if fits_slot([p.operand_bytes for p in wholes]) else Way.ALL_REDUCE
+    return c.thunk(way, wholes, reducers=c.reducers())
+
+
+def _reduce_scatter(c: _Collective) -> CollectiveThunk:
+    return c.thunk(Way.REDUCE, c.pieces(scattered), reducers=c.reducers())
+
+
+def _broadcast(c: _Collective) -> CollectiveThunk:
+    return c.thunk(Way.FROM, c.wholes(), [0] * c.devices.count)
+
+
+def _permute(c: _Collective) -> CollectiveThunk:
+    senders = [-1] * c.devices.count
+    rank = {number: n for group in c.groups for n, number in enumerate(group)}
+    for source, target in _pairs(c):
+        if max(source, target) >= c.devices.count:
+            what = f"'{c.i.name}' names device {max(source, target)}"
+            raise HeronError("GEN012", what, where=str(c.i), why=f"there are {c.devices}")
+        senders[target] = rank[source]
+    return c.thunk(Way.FROM, c.wholes(), senders)
+
+
+def _pairs(c: _Collective) -> list[tuple[int, int]]:
+    """All (source, target) devices: partitions of each replica where there is a channel, else replicas."""
+    replicas, partitions = c.devices.replicas, c.devices.partitions
+    if c.i.attrs.get("channel_id") is not None:
+        return [(r * partitions + s, r * partitions + t) for r in range(replicas) for s, t in c.i.source_target_pairs]
+    return [(s * partitions + p, t * partitions + p) for p in range(partitions) for s, t in c.i.source_target_pairs]
+
+
+_RULES: dict[str, Callable[[_Collective], CollectiveThunk]] = {
+    "all-gather": _all_gather,
+    "all-reduce": _all_reduce,
+    "all-to-all": _all_to_all,
+    "collective-broadcast": _broadcast,
+    "collective-permute": _permute,
+    "reduce-scatter": _reduce_scatter,
+}

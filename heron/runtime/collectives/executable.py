@@ -1,0 +1,36 @@
+"""Programs on several devices: called on global arrays, or on those of each device."""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from collections.abc import Sequence as Seq
+from typing import Any
+
+import numpy as np
+
+from heron.runtime.executable import Executable, need_devices
+
+
+class DevicesExecutable(Executable):
+    """A program that several devices run at once. `signature` has the shapes of one device."""
+
+    def run(self, arrays: Seq[Any], *, donate: bool = False) -> list[np.ndarray]:
+        """Run on global arrays, which are cut as the program's parameters are spread; global outputs.
+
+        Raises RUN086 for a program that does not say how its arrays are spread, and what `run_devices` raises.
+        """
+        local = [leaf for p in self.signature.parameters for _, leaf in p.leaves() if leaf.is_array]
+        rows = self.spread.cut([np.asarray(a) for a in arrays], local)
+        return self.spread.join(self.run_devices(rows))
+
+    def run_devices(self, arguments: Seq[Seq[Any]], *, donate: bool = False) -> list[list[np.ndarray]]:
+        need_devices(len(arguments), self.devices)
+        rows = [self.checked(row) for row in arguments]
+        return [self.finished(row) for row in self.launch(rows, donate)]
+
+    def execute(self, arrays: list[np.ndarray], donate: bool = False) -> list[np.ndarray]:
+        raise NotImplementedError("a program for several devices runs by `run_devices`")
+
+    @abstractmethod
+    def launch(self, rows: list[list[np.ndarray]], donate: bool) -> list[list[np.ndarray]]:
+        """Run on the checked arguments of each device, as `execute` takes them; the outputs of each device."""

@@ -1,0 +1,92 @@
+"""Arrays of programs for several devices: cut into those of each device before a run, and joined after it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from heron.errors import HeronError
+from heron.hlo.ir.shape import Shape
+from heron.hlo.sharding import Sharding, parse
+
+
+@dataclass(frozen=True, slots=True)
+class Array:
+    """An array as callers see it: its shape, and the sharding over the partitions as text; empty if nobody says."""
+
+    shape: Shape
+    sharding: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Spread:
+    """The devices of a program, and its flat arguments and outputs. Replicas all get the same arguments."""
+
+    replicas: int = 1
+    partitions: int = 1
+    arguments: tuple[Array, ...] = ()
+    outputs: tuple[Array, ...] = ()
+
+    @property
+    def devices(self) -> int:
+        return self.replicas * self.partitions
+
+    def cut(self, arrays: Sequence[np.ndarray], local: Sequence[Shape]) -> list[list[np.ndarray]]:
+        """Each device's arguments out of global ones, in the shapes of one device.
+
+        Raises RUN001, RUN003 and RUN086.
+        """
+        if len(arrays) != len(self.arguments):
+            raise HeronError("RUN001", f"the program takes {len(self.arguments)} arrays, {len(arrays)} given")
+        for n, (given, wanted) in enumerate(zip(arrays, self.arguments, strict=True)):
+            if given.shape != wanted.shape.dims:
+                what = f"argument {n} has shape {list(given.shape)}, the program takes {wanted.shape.bare}"
+                raise HeronError("RUN003", what)
+        shardings = [self._sharding(a, f"argument {n}") for n, a in enumerate(self.arguments)]
+        rows: list[list[np.ndarray]] = []
+        for partition in range(self.partitions):
+            each = zip(arrays, self.arguments, shardings, local, strict=True)
+            rows.append([_part(x, a.shape, s, partition, to.dims) for x, a, s, to in each])
+        return rows * self.replicas
+
+    def join(self, rows: Sequence[Sequence[np.ndarray]]) -> list[np.ndarray]:
+        """Global outputs out of those of each device of the first replica. Raises RUN086."""
+        found: list[np.ndarray] = []
+        for n, output in enumerate(self.outputs):
+            sharding = self._sharding(output, f"output {n}")
+            found.append(_joined([row[n] for row in rows[: self.partitions]], output.shape, sharding))
+        return found
+
+    def _sharding(self, a: Array, what: str) -> Sharding:
+        if a.sharding or self.partitions == 1:
+            return parse(a.sharding).plain if a.sharding else Sharding.replicated()
+        raise HeronError(
+            "RUN086",
+            f"the program does not say how {what} is spread over its {self.partitions} partitions",
+            why="a program that was partitioned elsewhere has local shapes alone",
+            hint="run_devices takes and gives the arrays of each device",
+        )
+
+
+def _part(x: np.ndarray, shape: Shape, s: Sharding, partition: int, dims: tuple[int, ...]) -> np.ndarray:
+    """A device's part; zeros fill up what an uneven one lacks."""
+    begin, end = s.tile_offset(shape, partition), s.tile_limit(shape, partition)
+    part = x[tuple(slice(b, e) for b, e in zip(begin, end, strict=True))]
+    if part.shape == dims:
+        return part
+    full = np.zeros(dims, x.dtype)
+    full[tuple(slice(0, d) for d in part.shape)] = part
+    return full
+
+
+def _joined(parts: Sequence[np.ndarray], shape: Shape, s: Sharding) -> np.ndarray:
+    if parts[0].shape == shape.dims:
+        return parts[0]
+    result = np.empty(shape.dims, parts[0].dtype)
+    for n, part in enumerate(parts):
+        begin, end = s.tile_offset(shape, n), s.tile_limit(shape, n)
+        at = tuple(slice(b, e) for b, e in zip(begin, end, strict=True))
+        result[at] = part[tuple(slice(0, e - b) for b, e in zip(begin, end, strict=True))]
+    return result

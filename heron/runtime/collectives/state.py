@@ -1,0 +1,177 @@
+"""The memory that devices of one process share while they run a program, as native code sees it.
+
+A *world* is the devices of one launch. A *clique* is a group of them that exchange values; the same devices in the same
+order are one clique, whichever instructions they meet at. A device that comes to a meeting leaves word of its arrays in
+its *slot* of the clique. A clique has two rows of slots and uses them by turns: whoever writes a slot knows that the
+others have read what it held two meetings ago.
+"""
+
+from __future__ import annotations
+
+import ctypes
+from collections.abc import Sequence
+
+#: bytes of a cache line
+_LINE = 64
+#: bytes of a slot behind its head: arrays that fit are copied there, and nobody waits until all have read them
+INLINE = 2048
+
+#: `Device.at` of a device that computes, and of one that has ended
+COMPUTES, ENDED = -1, -2
+#: `World.failed`: the launch was given up; devices met that are at different collectives
+GIVEN_UP, MISMATCH = 1, 2
+
+#: the native helper and its functions: what programs call, what a device's thread runs, how a launch begins and is
+#: waited for
+HELPER = "collectives"
+COLLECTIVE, WORKER, LAUNCH, WAIT = "heron_collective", "heron_device", "heron_launch", "heron_await"
+
+
+class World(ctypes.Structure):
+    """``launch``: the number of launches; devices sleep on it. ``failed``: not 0 where devices must stop. ``stop``: its
+    threads are to end. ``done``: devices that have ended this launch; the caller sleeps on it. ``count``: devices.
+    ``looks``: how often a device looks for the others before it sleeps; ``yields``: whether it gives way in between.
+    """
+
+    _fields_ = [
+        ("launch", ctypes.c_int32),
+        ("_line0", ctypes.c_int32 * 15),
+        ("done", ctypes.c_int32),
+        ("_line1", ctypes.c_int32 * 15),
+        ("failed", ctypes.c_int32),
+        ("stop", ctypes.c_int32),
+        ("count", ctypes.c_int32),
+        ("looks", ctypes.c_int32),
+        ("yields", ctypes.c_int32),
+        ("_line2", ctypes.c_int32 * 11),
+    ]
+
+
+class Device(ctypes.Structure):
+    """``number`` among all devices, ``partition``, ``replica``. ``at``: the number of the collective at which it waits,
+    `COMPUTES` or `ENDED`; ``steps``: meetings it has been at. ``failed``: it left a collective without a result.
+    ``pool``: the threads that share its kernels. ``cliques``: a table of their addresses. ``program``, ``buffers``:
+    what it runs, and the table it gets.
+    """
+
+    _fields_ = [
+        ("number", ctypes.c_int32),
+        ("partition", ctypes.c_int32),
+        ("replica", ctypes.c_int32),
+        ("at", ctypes.c_int32),
+        ("steps", ctypes.c_int32),
+        ("failed", ctypes.c_int32),
+        ("world", ctypes.c_void_p),
+        ("pool", ctypes.c_void_p),
+        ("cliques", ctypes.c_void_p),
+        ("program", ctypes.c_void_p),
+        ("buffers", ctypes.c_void_p),
+        ("_line", ctypes.c_int64 * 7),
+    ]
+
+
+class Clique(ctypes.Structure):
+    """``arrived``: members at the present meeting. ``generation``: meetings so far; who waits sleeps on it.
+    ``sleepers``: members asleep. ``size``: members. ``slots``: two rows of one slot a member.
+    """
+
+    _fields_ = [
+        ("arrived", ctypes.c_int32),
+        ("_line0", ctypes.c_int32 * 15),
+        ("generation", ctypes.c_int32),
+        ("sleepers", ctypes.c_int32),
+        ("_line1", ctypes.c_int32 * 14),
+        ("size", ctypes.c_int32),
+        ("slots", ctypes.c_void_p),
+        ("_line2", ctypes.c_int32 * 12),
+    ]
+
+
+class Slot(ctypes.Structure):
+    """The arrays that a member brings. ``op``: the collective's number. ``arrays``: addresses of its operands, then its
+    results. Arrays that lie in the slot itself follow.
+    """
+
+    _fields_ = [
+        ("op", ctypes.c_int32),
+        ("_pad", ctypes.c_int32),
+        ("arrays", ctypes.c_void_p),
+        ("_line", ctypes.c_int64 * 6),
+    ]
+
+
+#: bytes from a slot to the next one
+SLOT = ctypes.sizeof(Slot) + INLINE
+
+
+class Place(ctypes.Structure):
+    """A device in a grouping: its clique (-1: none) and its rank in it."""
+
+    _fields_ = [("clique", ctypes.c_int32), ("rank", ctypes.c_int32)]
+
+
+class Op(ctypes.Structure):
+    """A collective as native code sees it. ``way``: a `Way`. ``arrays``: pairs of an operand and a result. ``inline``:
+    whether operands are copied into slots. ``places``: of each device. ``senders``: ranks, for each device. ``pieces``,
+    ``reducers``: of each pair.
+    """
+
+    _fields_ = [
+        ("number", ctypes.c_int32),
+        ("way", ctypes.c_int32),
+        ("arrays", ctypes.c_int32),
+        ("inline", ctypes.c_int32),
+        ("places", ctypes.c_void_p),
+        ("senders", ctypes.c_void_p),
+        ("pieces", ctypes.c_void_p),
+        ("reducers", ctypes.c_void_p),
+    ]
+
+
+class Piece(ctypes.Structure):
+    """The cut of one array; see `exchange.Piece`. ``offset``: of the operand from the slot's table, where it is copied
+    there."""
+
+    _fields_ = [
+        ("rows", ctypes.c_int64),
+        ("row_bytes", ctypes.c_int64),
+        ("from_row", ctypes.c_int64),
+        ("from_rank", ctypes.c_int64),
+        ("to_row", ctypes.c_int64),
+        ("to_rank", ctypes.c_int64),
+        ("items", ctypes.c_int64),
+        ("operand_bytes", ctypes.c_int64),
+        ("offset", ctypes.c_int64),
+    ]
+
+
+class Memory:
+    """Zeroed memory that structures are taken from, each at the start of a cache line."""
+
+    def __init__(self, size: int) -> None:
+        self._bytes = ctypes.create_string_buffer(size + _LINE)
+        self._free = -(-ctypes.addressof(self._bytes) // _LINE) * _LINE
+
+    def take(self, size: int) -> int:
+        """The address of some more bytes."""
+        address = self._free
+        self._free += -(-size // _LINE) * _LINE
+        return address
+
+
+class Cliques:
+    """The cliques of a program: memory for one launch at a time."""
+
+    def __init__(self, groups: Sequence[Sequence[int]]) -> None:
+        self.groups = groups
+        self._memory = Memory(sum(ctypes.sizeof(Clique) + 2 * len(members) * SLOT for members in groups))
+        addresses = [self._clique(len(members)) for members in groups]
+        self._table = (ctypes.c_void_p * max(1, len(groups)))(*addresses)
+        self.address = ctypes.addressof(self._table)
+        self.each = [Clique.from_address(a) for a in addresses]
+
+    def _clique(self, size: int) -> int:
+        address = self._memory.take(ctypes.sizeof(Clique))
+        clique = Clique.from_address(address)
+        clique.size, clique.slots = size, self._memory.take(2 * size * SLOT)
+        return address

@@ -1,0 +1,115 @@
+"""A program compiled for several devices of this machine's CPU: threads that share its memory."""
+
+from __future__ import annotations
+
+import ctypes
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from heron.runtime.collectives import current, team
+from heron.runtime.collectives.executable import DevicesExecutable
+from heron.runtime.collectives.state import GIVEN_UP, Cliques, Device, World
+from heron.runtime.cpu.executable import HostCalls, View
+from heron.runtime.cpu.profile import Profile
+from heron.runtime.executable import ProgramInfo
+from heron.runtime.memory import HostMemory
+from heron.runtime.object_code import Object
+from heron.runtime.thunks import HostThunk
+
+
+class DeviceHostCalls(HostCalls):
+    """Native entry points for `HostThunk`s of several devices; who calls comes first.
+
+    After an exception all devices of the launch stop. It is raised when they have.
+    """
+
+    def __init__(self) -> None:
+        super().__init__()
+        #: what was raised, by the address of the first buffer table's world
+        self.failures: dict[int, BaseException] = {}
+
+    def address(self, t: HostThunk) -> int:
+        views = [View.of(dtype, dims) for dtype, dims in t.types]
+        function = t.function
+
+        def call(at: int | None, *pointers: int) -> None:
+            device = Device.from_address(at) if at else None
+            world = device.world if device is not None else 0
+            if world in self.failures:
+                return
+            current.set_device_number(device.number if device is not None else 0)
+            try:
+                function(*[view.at(p) for p, view in zip(pointers, views, strict=True)])
+            except BaseException as error:  # must not cross native frames
+                self.failures.setdefault(world, error)
+                if world:
+                    World.from_address(world).failed = GIVEN_UP
+
+        native = ctypes.CFUNCTYPE(None, *[ctypes.c_void_p] * (len(t.args) + 1))(call)
+        self.keep.append(native)
+        return ctypes.cast(native, ctypes.c_void_p).value or 0
+
+    def raise_of(self, tables: Sequence[Any]) -> None:
+        """Raise what a call of the launch with these tables raised."""
+        if not self.failures or not tables[0][0]:
+            return
+        world = Device.from_address(tables[0][0]).world
+        failure = self.failures.pop(world, None) or self.failures.pop(0, None)
+        if failure is not None:
+            raise failure
+
+
+class CpuDevices(DevicesExecutable):
+    """Runs native code, one thread a device; constants are shared, all other memory is a device's own."""
+
+    def __init__(
+        self,
+        info: ProgramInfo,
+        program: team.Program,
+        groups: Sequence[Sequence[int]],
+        objects: tuple[Object, ...],
+        hosts: DeviceHostCalls,
+        profile: Profile | None = None,
+    ) -> None:
+        super().__init__(info)
+        team.need_threads()
+        #: where the time of all calls went, if `Options.profile` asked for it
+        self.profile = profile
+        #: its object code, that of the program last; machine code lives as long as they do
+        self.objects = objects
+        self.program, self.groups = program, groups
+        self._hosts = hosts
+        self._memory = HostMemory(info.assignment, info.signature)
+        self._cliques: list[Cliques] = []
+        self._table = ctypes.c_void_p * (1 + len(self._memory.allocations))
+
+    @property
+    def shares(self) -> bool:
+        """Whether threads share the work of a device."""
+        return self.program.threads > 1
+
+    def launch(self, rows: list[list[np.ndarray]], donate: bool) -> list[list[np.ndarray]]:
+        memory = self._memory
+        if donate:
+            for row in rows:
+                memory.need_apart(row)
+        arenas = [memory.borrow() for _ in rows]
+        bound = [memory.bind(row, arena, donate) for row, arena in zip(rows, arenas, strict=True)]
+        tables = [self._table(0, *[b.ctypes.data for b in bases]) for bases, _ in bound]
+        cliques = self._cliques.pop() if self._cliques else Cliques(self.groups)
+        first = ctypes.sizeof(ctypes.c_void_p)
+        try:
+            team.run(
+                self.program, cliques, [ctypes.addressof(t) + first for t in tables], (self, bound, arenas, tables)
+            )
+        except BaseException:
+            self._hosts.raise_of(tables)
+            raise
+        self._hosts.raise_of(tables)
+        # those of a launch that failed are in the middle of a meeting
+        self._cliques.append(cliques)
+        for arena in arenas:
+            memory.give_back(arena)
+        return [results for _, results in bound]

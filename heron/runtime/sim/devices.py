@@ -1,0 +1,37 @@
+"""Several simulated GPUs: each runs until it must wait for another, and they exchange values by the ops' meaning."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from heron.runtime.collectives import current
+from heron.runtime.collectives.executable import DevicesExecutable
+from heron.runtime.executable import ProgramInfo
+from heron.runtime.sim.executable import Runner, SimExecutable
+from heron.runtime.thunks import Sequence
+
+if TYPE_CHECKING:
+    from heron.hlo.ir.evaluation import Device
+
+
+class SimDevices(DevicesExecutable):
+    """A GPU program on several devices; results never depend on timing, and a deadlock is an error (EVAL006)."""
+
+    def __init__(self, info: ProgramInfo, sequence: Sequence, runners: dict[str, Runner]) -> None:
+        super().__init__(info)
+        self.sequence, self.runners = sequence, runners
+        self.each = [SimExecutable(info, sequence, runners) for _ in range(info.spread.devices)]
+
+    def launch(self, rows: list[list[np.ndarray]], donate: bool) -> list[list[np.ndarray]]:
+        from heron.evaluator.devices import World
+        from heron.evaluator.walker import Evaluator
+
+        world = World(self.spread.replicas, self.spread.partitions)
+
+        def run(device: Device) -> list[np.ndarray]:
+            current.set_evaluator(Evaluator(world=world, device=device))
+            return self.each[device.number].execute(rows[device.number], donate)
+
+        return world.run(run)
