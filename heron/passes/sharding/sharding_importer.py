@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 from heron.analysis.sharding.program import ProgramShardings
 from heron.hlo.ir.instruction import Instruction
@@ -101,7 +101,9 @@ def _give_ends(module: Module, found: Annotations, devices: int) -> None:
         if not chosen and (given is None or given[n] is None):
             given = found.leaves.setdefault(p, [None] * sum(1 for _ in p.shape.leaves()))
             given[n] = _whole(rank, devices)
-    own = found.leaves.pop(entry.root, None) if entry.root.opcode == "tuple" else found.leaves.get(entry.root)
+    own = found.leaves.get(entry.root)
+    if own is not None and entry.root.opcode == "tuple" and not any(n.manual for n in own if n is not None):
+        del found.leaves[entry.root]
     parts = list(entry.root.shape.leaves())
     flags = _flags(module, _CHOOSE_RESULTS, len(parts))
     for n, ((index, leaf), chosen) in enumerate(zip(parts, flags, strict=True)):
@@ -155,13 +157,12 @@ def _set_results(
     module: Module, results: dict[ShapeIndex, TensorSharding], refinement: Refinement, found: Annotations
 ) -> None:
     """Put the shardings of the results on a root that is there for nothing else."""
-    if not results:
-        return
+    if not results or any(s.manual for s in results.values()):
+        return  # a program that is manual as a whole has its shardings where they stood
     shardings = ProgramShardings(refinement.mesh)
     root = _root_for(module, results, refinement, found)
     for index, leaf in root.shape.leaves():
-        s = results.get(index) or TensorSharding.free(leaf.rank)
-        shardings.set(root, index, replace(s, manual=frozenset()))
+        shardings.set(root, index, results.get(index) or TensorSharding.free(leaf.rank))
     root.extras.pop("sharding", None)
     shardings.write(module)
 

@@ -10,7 +10,9 @@
 // CHECK: f32[4,4]{1,0} custom-call(%{{.*}}), custom_call_target="xla.sdy.GlobalToLocalShape"
 // CHECK: f32[4,4]{1,0} call(%{{.*}}), to_apply=%xla.sdy.manual_computation_body
 // CHECK: f32[8,4]{1,0} custom-call(%call), custom_call_target="xla.sdy.LocalToGlobalShape"
+// CHECK: custom_call_target="Sharding", sharding={mesh['x'=2,'y'=2], [{'x'}, {}]}
 // CHECK: f32[8,4]{1,0} call(%{{.*}}), to_apply=%doubled
+// CHECK: custom_call_target="Sharding", sharding={mesh['x'=2,'y'=2], [{'x'}, {}]}
 // CHECK: add(%{{.*}}), frontend_attributes={xla.sdy.sharding="#sdy.sharding_per_value<[<@mesh, [{\"x\"}, {\"y\"}]>]>"}
 // CHECK: multiply(%{{.*}}), sharding={devices=[2,2]<=[4]}
 // CHECK: custom_call_target="Sharding", sharding={replicated}

@@ -325,3 +325,33 @@ def test_refused():
     assert free.code == "SPMD004" and "'a'" in free.what
     few = _error(text.replace("num_partitions=2", "num_partitions=4"))
     assert few.code == "HLO027"
+
+
+def test_a_program_that_is_manual_as_a_whole_stays():
+    module = _imported(
+        parse("""HloModule m, num_partitions=4
+
+    ENTRY e {
+      a = f32[8] parameter(0), sharding={devices=[1,2,2]<=[4] last_tile_dims={replicated, manual}}
+      b = f32[8] negate(a)
+      ROOT r = (f32[8], f32[8]) tuple(b, a), sharding={{manual}, {manual}}
+    }""")
+    )
+    assert all("manual" in str(i.extras["sharding"]) for i in module.entry.instructions)
+
+
+def test_parts_of_what_has_an_effect():
+    module = _imported(
+        parse("""HloModule m, num_partitions=2
+
+    ENTRY e {
+      t = token[] after-all()
+      i = (f32[8], token[]) infeed(t), sharding={{devices=[2]<=[2]}, {maximal device=0}}
+      a = f32[8] get-tuple-element(i), index=0
+      o = token[] outfeed(a, t), outfeed_shape=f32[8], sharding={devices=[2]<=[2]}
+      ROOT r = f32[8] negate(a)
+    }""")
+    )
+    texts = {i.opcode: i.extras.get("sharding") for i in module.entry.instructions}
+    assert texts["infeed"] == "{{mesh['axis_0'=2], [{'axis_0'}]}, {mesh['axis_0'=2], replicated}}"
+    assert texts["outfeed"] is None

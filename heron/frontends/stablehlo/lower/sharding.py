@@ -7,7 +7,7 @@ from heron.frontends.stablehlo.forms import BY_PARTITIONER
 from heron.frontends.stablehlo.syntax import Operation, as_text
 from heron.hlo.ir.instruction import Instruction
 from heron.hlo.ir.shape import Shape, tuple_
-from heron.hlo.sharding.shardy import read_sharding
+from heron.hlo.sharding.shardy import read_sharding, read_shardings
 
 
 @rule("sdy.sharding_constraint", "sdy.reshard")
@@ -93,8 +93,23 @@ def _data_flow_edge(b: Block, op: Operation, operands: list[Instruction]) -> lis
 
 @rule("sdy.named_computation")
 def _named_computation(b: Block, op: Operation, operands: list[Instruction]) -> list[Instruction]:
+    """A call between constraints, where shardings are given."""
     body = b.region(op, 0, op.word("name"))
-    return b.unpacked(b.add("call", operands, to_apply=body), len(op.types))
+    results = b.unpacked(b.add("call", _constrained(b, op, operands, "in_shardings"), to_apply=body), len(op.types))
+    return _constrained(b, op, results, "out_shardings")
+
+
+def _constrained(b: Block, op: Operation, values: list[Instruction], name: str) -> list[Instruction]:
+    if b.importer.is_single or op.find(name) is None:
+        return values
+    given = read_shardings(_wrapped("#sdy.sharding_per_value<", op.find(name)), b.importer.meshes)
+    if len(given) != len(values):
+        op.wrong(name, f"one sharding for each of {len(values)} values")
+    made: list[Instruction] = []
+    for x, sharding in zip(values, given, strict=True):
+        made.append(b.add("custom-call", (x,), x.shape, custom_call_target="Sharding"))
+        made[-1].extras["sharding"] = str(sharding)
+    return made
 
 
 @rule(*BY_PARTITIONER)

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 
 from heron.errors import HeronError
 from heron.hlo.ir.instruction import Instruction
 from heron.hlo.ir.module import Module
-from heron.hlo.sharding import Kind, ShardGroup, parse
+from heron.hlo.sharding import Kind, ShardGroup, Sharding, parse
 from heron.hlo.sharding.refinement import named_of
 from heron.hlo.sharding.tiles import reject
 from heron.passes.sharding.model.annotations import BARRIER, CONSTRAINT, ENTER, LEAVE, Annotations, target
@@ -21,8 +22,7 @@ def device_count(module: Module) -> int:
     """The number of devices that shardings name; 1 where they name none."""
     found = 1
     for text in {i.extras["sharding"] for i in module.instructions() if "sharding" in i.extras}:
-        sharding = parse(text)
-        found = max(found, *((s.num_devices or 1) for s in sharding.elements or (sharding,)))
+        found = max(found, *((s.num_devices or 1) for s in _elements(text)))
     return found
 
 
@@ -50,11 +50,15 @@ def read_tiles(module: Module, found: Annotations, devices: int, by_shardy: bool
 
 def _read(i: Instruction, text: str, found: Annotations, devices: int) -> None:
     sharding = parse(text)
+    if _is_placed(i, text):
+        return
+    if i.shape.is_token:  # it is of what is sent away
+        del i.extras["sharding"]
+        found.changed = True
+        return
     try:
         sharding.check(i.shape)
-        if _is_placed(i, text):
-            return
-        if i.opcode == "parameter" and any(s.kind is Kind.MAXIMAL for s in sharding.elements or (sharding,)):
+        if i.opcode == "parameter" and any(s.kind is Kind.MAXIMAL for s in _elements(text)):
             reject(f"a parameter on one device: {sharding}", hint="replicate it, or split it")
         leaves = [leaf for _, leaf in i.shape.leaves()]
         elements = sharding.elements or (sharding,) * len(leaves)
@@ -68,7 +72,12 @@ def _read(i: Instruction, text: str, found: Annotations, devices: int) -> None:
 
 def _is_placed(i: Instruction, text: str) -> bool:
     """Whether the instruction has an effect, which one device by number shall have."""
-    return "maximal" in text and i.has_side_effect
+    return "maximal" in text and i.has_side_effect and all(s.kind is Kind.MAXIMAL for s in _elements(text))
+
+
+def _elements(text: str) -> Sequence[Sharding]:
+    sharding = parse(text)
+    return sharding.elements or (sharding,)
 
 
 def _unspecified(i: Instruction) -> tuple[int, ...]:
