@@ -27,7 +27,7 @@ def constant(p: Partitioner, i: Instruction, operands: list[Part]) -> list[Part]
     whole = Part(value, i.shape, TensorSharding.whole(i.shape.rank, wanted.manual))
     if wanted.is_whole:
         return [whole]
-    array = i.literal.array
+    array = np.ascontiguousarray(i.literal.array)
     first = array.reshape(-1)[:1]
     if array.size and bool((array.reshape(-1).view(np.uint8).reshape(array.size, -1) == first.view(np.uint8)).all()):
         return [Part(p.full(first[0], i.shape.element_type, p.local(i.shape, wanted).dims), i.shape, wanted)]
