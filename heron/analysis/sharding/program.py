@@ -93,7 +93,8 @@ class ProgramShardings:
         self, i: Instruction, sharding: Sharding
     ) -> tuple[ShardGroup | None, list[tuple[ShapeIndex, TensorSharding]]]:
         try:
-            sharding.check(i.shape)
+            if any(s.named is None for s in sharding.elements or (sharding,)) or len(sharding.elements) > 1:
+                sharding.check(i.shape)  # axes of the mesh are checked as they are read
             found: list[tuple[ShapeIndex, TensorSharding]] = []
             elements = sharding.elements or (sharding,) * sum(1 for _ in i.shape.leaves())
             for (index, leaf), element in zip(i.shape.leaves(), elements, strict=True):

@@ -15,7 +15,7 @@ from heron.hlo.ir.instruction import Instruction
 from heron.hlo.ir.module import Module
 from heron.hlo.ir.shape import Shape, ShapeIndex, row_major, scalar, tuple_
 from heron.hlo.ir.types import PRED, S32, S64, ElementType
-from heron.hlo.sharding.atoms import TensorSharding
+from heron.hlo.sharding.atoms import Axes, TensorSharding
 from heron.hlo.tools.cloning import CloneContext
 from heron.passes.framework.context import PassContext
 from heron.passes.sharding.partition import collectives, emit, halo, mask
@@ -44,6 +44,7 @@ class Partitioner:
         self.devices = Devices(self.mesh)
         self.frame: Frame = None  # type: ignore[assignment]
         self.at: Instruction = None  # type: ignore[assignment]
+        self._locals: dict[tuple[Shape, tuple[Axes, ...]], Shape] = {}
         self._reducers: dict[tuple[str, ElementType], Computation] = {}
         self._copies = CloneContext(self.module, suffix="")
         self._channel = max((i.attrs.get("channel_id") or 0 for i in source.instructions() if i.attrs), default=0)
@@ -180,11 +181,16 @@ class Partitioner:
 
     def wanted(self, i: Instruction, index: ShapeIndex = ()) -> TensorSharding:
         """The sharding that propagation decided for a leaf of an instruction of the old program, closed."""
-        return self.shardings.of(i, index).close()
+        found = self.shardings.of(i, index)
+        return found.close() if found.replicated or True in found.is_open else found
 
     def local(self, shape: Shape, sharding: TensorSharding) -> Shape:
-        """The shape of a share."""
-        return local_shape(shape, sharding, self.mesh)
+        """The shape of a share, in the default layout."""
+        key = shape, sharding.dims
+        found = self._locals.get(key)
+        if found is None:
+            found = self._locals[key] = local_shape(shape, sharding, self.mesh)
+        return found
 
     def is_uneven(self, part: Part, dim: int) -> bool:
         """Whether the last parts along a dimension have elements beyond the array's end."""
