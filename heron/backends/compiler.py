@@ -1,6 +1,7 @@
 """The way of a program through the compiler, one method a stage; every stage has a text.
 
-module → hlo → fused → scheduled → buffers → thunks → mlir → llvm → asm | ptx → sass → Executable
+module (→ sharded → partitioned) → hlo → fused → scheduled → buffers → thunks → mlir → llvm → asm | ptx → sass
+→ Executable
 
 `heron.compile` is the way in (`heron.compiling`); a `Compilation` is for those who want single stages.
 """
@@ -25,6 +26,7 @@ from heron.hlo.ir.module import Module
 from heron.hlo.ir.shape import Shape
 from heron.hlo.sharding import parse as parse_sharding
 from heron.options import Options
+from heron.passes.devices import device_pipelines, is_global
 from heron.passes.framework.context import PassContext
 from heron.runtime.collectives.spread import Array, Spread
 from heron.runtime.dynamic_signature import DynamicSignature
@@ -41,8 +43,10 @@ if TYPE_CHECKING:
     from heron.passes.framework.measured import Fragment
     from heron.passes.framework.pipeline import Pipeline
 
-STAGES = ("hlo", "fused", "scheduled", "buffers", "thunks", "graph", "mlir", "llvm", "ptx", "sass", "asm")
-_HLO_STAGES = STAGES[:3]
+#: stages of programs for several devices alone, ahead of the others
+DEVICE_STAGES = ("sharded", "partitioned")
+_HLO_STAGES = (*DEVICE_STAGES, "hlo", "fused", "scheduled")
+STAGES = (*_HLO_STAGES, "buffers", "thunks", "graph", "mlir", "llvm", "ptx", "sass", "asm")
 
 
 @dataclass
@@ -73,7 +77,9 @@ class Compilation:
 
     # -- stages ------------------------------------------------------------------------------------------------------
     def passes(self, until: str = "scheduled") -> Module:
-        """The module after the pipelines up to a stage: hlo, fused or scheduled. A later stage changes the same object.
+        """The module after the pipelines up to a stage. A later stage changes the same object.
+
+        Stages are hlo, fused and scheduled, before them sharded and partitioned for a program on global arrays.
 
         A stage before one that was asked for already is computed again, from the source; the trace has the first run.
         """
@@ -217,7 +223,7 @@ class PipelineRun:
             self._fix_sizes()
         pipelines = compilation.pipelines or compilation.machine.pipelines()
         #: the pipelines to come, by the stage that each one ends
-        self._rest = dict(pipelines)
+        self._rest = {**device_pipelines(), **pipelines} if is_global(self._module) else dict(pipelines)
         self._stage = ""
 
     def is_past(self, stage: str) -> bool:
@@ -227,7 +233,7 @@ class PipelineRun:
     def to(self, stage: str) -> Module:
         """The module at a stage. Raises TGT003 where no pipeline ends it."""
         if self.is_past(stage):
-            raise no_stage(self._context.target, stage)
+            raise no_stage(self._context.target, stage) if stage not in DEVICE_STAGES else self._not_global(stage)
         while self._stage != stage:
             self._stage = next(iter(self._rest))
             with self._context.trace.stage(self._stage):
@@ -235,6 +241,16 @@ class PipelineRun:
         if not self._rest:
             self._context = PassContext(target=self._context.target)  # the records of the passes are not kept
         return self._module
+
+    def _not_global(self, stage: str) -> HeronError:
+        m = self._module
+        return HeronError(
+            "TGT003",
+            f"'{m.name}' has no stage '{stage}'",
+            why=f"num_partitions={m.num_partitions}, and "
+            + ("it is partitioned already" if m.num_partitions > 1 else "it is for one device"),
+            hint="programs on global arrays with shardings have it, if the header says num_partitions=N",
+        )
 
     def _fix_sizes(self) -> None:
         """Pad the program and make sizes numbers; its passes are checked by themselves, for its inputs change here."""

@@ -31,7 +31,10 @@ if TYPE_CHECKING:
     from heron.backends.compiler import Compilation
     from heron.runtime.executable import Executable
 
-STAGES = ("hlo", "fused", "scheduled", "buffers", "thunks", "graph", "mlir", "llvm", "ptx", "sass", "asm")
+STAGES = (
+    *("sharded", "partitioned", "hlo", "fused", "scheduled", "buffers", "thunks", "graph"),
+    *("mlir", "llvm", "ptx", "sass", "asm"),
+)
 BINARY = ("cubin",)  # stages that are no text
 
 

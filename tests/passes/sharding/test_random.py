@@ -7,11 +7,9 @@ from tests.passes.sharding.cases import FAMILIES, case
 from tests.passes.sharding.devices import agree, inputs_of
 
 COUNT = 12
-#: families that rules of their own are to come for
-LATER = {"scatter"}
 
 
-@pytest.mark.parametrize("name", sorted(set(FAMILIES) - LATER))
+@pytest.mark.parametrize("name", sorted(FAMILIES))
 def test_partitioned_is_global(name: str) -> None:
     for seed in range(COUNT):
         _, text = case(seed, [name])

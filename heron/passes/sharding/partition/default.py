@@ -76,9 +76,10 @@ def in_place(p: Partitioner, i: Instruction, rule: OpRule, operands: list[Part])
             for number in numbers:
                 if axes.setdefault(number, own) != own:
                     return None
+    made = {number for dims in rule.results for numbers in dims for number in numbers}
     for number, own in axes.items():
         factor = rule.factors[number]
-        if own and (factor.kind is not FactorKind.PASS_THROUGH or factor.is_positional):
+        if own and (factor.kind is not FactorKind.PASS_THROUGH or factor.is_positional or number not in made):
             return None
     return Chosen(operands, results, (), "")
 

@@ -1,0 +1,108 @@
+"""Pipelines of programs for several devices: from global arrays to the program that each device runs."""
+
+from __future__ import annotations
+
+from heron.hlo.facts import is_device_id
+from heron.hlo.ir.module import Module
+from heron.hlo.ir.op import Trait
+from heron.passes.collectives.all_gather_broadcast_reorder import AllGatherBroadcastReorder
+from heron.passes.collectives.all_gather_dynamic_slice_simplifier import AllGatherDynamicSliceSimplifier
+from heron.passes.collectives.all_reduce_folder import AllReduceFolder
+from heron.passes.collectives.all_reduce_reassociate import AllReduceReassociate
+from heron.passes.collectives.all_reduce_simplifier import AllReduceSimplifier
+from heron.passes.collectives.collective_cse import CollectiveCse
+from heron.passes.collectives.collective_quantizer import CollectiveQuantizer
+from heron.passes.collectives.reduce_scatter_creator import ReduceScatterCreator
+from heron.passes.collectives.reduce_scatter_reassociate import ReduceScatterReassociate
+from heron.passes.collectives.while_loop_all_reduce_code_motion import WhileLoopAllReduceCodeMotion
+from heron.passes.control_flow.conditional_canonicalizer import ConditionalCanonicalizer
+from heron.passes.framework.pipeline import Pipeline
+from heron.passes.framework.registry import named_pipeline
+from heron.passes.framework.shares import is_partitioned
+from heron.passes.layout.bitcast_decomposer import BitcastDecomposer
+from heron.passes.sharding.constant_splitter import ConstantSplitter
+from heron.passes.sharding.sharding_importer import ShardingImporter
+from heron.passes.sharding.sharding_propagation import ShardingPropagation
+from heron.passes.sharding.spmd_partitioner import SpmdPartitioner
+from heron.passes.simplify.cse import Cse
+from heron.passes.simplify.dce import Dce
+from heron.passes.simplify.tuple_simplifier import TupleSimplifier
+from heron.passes.tools.hlo_descheduler import HloDescheduler
+
+#: frontend attributes with shardings of Shardy begin so, and custom calls about shardings and manual computations
+_SHARDY = "xla.sdy."
+_CALLS = frozenset({"Sharding", "SPMDFullToShardShape", "SPMDShardToFullShape"})
+
+
+@named_pipeline("sharded")
+def sharded() -> Pipeline:
+    """A sharding for every value of a program on global arrays."""
+    return Pipeline(
+        "sharded",
+        [
+            # what a bitcast gives must not depend on layouts, which parts have not
+            BitcastDecomposer(),
+            HloDescheduler(),
+            ConditionalCanonicalizer(),
+            ShardingImporter(),
+            Dce(),
+            ConstantSplitter(),
+            ShardingPropagation(),
+        ],
+    )
+
+
+@named_pipeline("partitioned")
+def partitioned() -> Pipeline:
+    """The program that each device runs on its parts, and fewer and smaller collectives in it."""
+    return Pipeline(
+        "partitioned",
+        [
+            SpmdPartitioner(),
+            Dce(),
+            TupleSimplifier(),
+            Cse(),
+            # sums of sums are one, and what is the same on all devices needs none
+            AllReduceSimplifier(),
+            AllReduceReassociate(),
+            ReduceScatterReassociate(),
+            AllReduceFolder(),
+            # what is cut at once need not be whole before
+            AllGatherDynamicSliceSimplifier(),
+            ReduceScatterCreator(),
+            AllGatherBroadcastReorder(),
+            # fewer bytes an element
+            CollectiveQuantizer(),
+            # once instead of once a round
+            WhileLoopAllReduceCodeMotion(),
+            CollectiveCse(),
+            Cse(),
+            Dce(),
+        ],
+    )
+
+
+def device_pipelines() -> dict[str, Pipeline]:
+    """The pipelines by the stage that each one ends."""
+    return {"sharded": sharded(), "partitioned": partitioned()}
+
+
+def is_global(module: Module) -> bool:
+    """Whether a module for several devices is a program on global arrays with shardings.
+
+    A program that asks which device it runs on, or has collectives outside of manual computations, is one of a single
+    device already, although its parameters may tell how they were sharded.
+    """
+    if module.num_partitions <= 1 or is_partitioned(module):
+        return False
+    sharded = talks = manual = False
+    for i in module.instructions():
+        sharded = sharded or "sharding" in i.extras
+        if i.opcode == "custom-call":
+            target = i.custom_call_target
+            sharded = sharded or target in _CALLS or target.startswith(_SHARDY)
+            manual = manual or target in _CALLS or target.startswith(_SHARDY)
+        elif any(name.startswith(_SHARDY) for name in i.extras.get("frontend_attributes", ())):
+            sharded = True
+        talks = talks or Trait.COLLECTIVE in i.op.traits or is_device_id(i)
+    return sharded and (manual or not talks)
