@@ -5,8 +5,10 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from heron.hlo.ir.shape import row_major
 from heron.hlo.ir.types import BF16, F32, PRED, S8, S16, S32, S64, U8, U32, U64, ElementType
-from tests.passes.sharding.devices import agree
+from heron.hlo.text import parse
+from tests.passes.sharding.devices import agree, sharded
 from tests.passes.sharding.draw import Draw
 
 INDICES = (S32, S32, S32, S64, S8, U8, S16, U32, U64)
@@ -27,6 +29,7 @@ class Windows(Draw):
         self.window = [1 if d in self.batching else self._width(d) for d in dims]
         self.gone = [d for d in others if self.window[d] == 1 and r.random() < 0.7]
         self.batch = self.sizes(r.randint(0, 2), 6)
+        self.counted = self._counted() if self.batch and len(self.mapped) > 1 and r.random() < 0.5 else None
         self.starts_batching = []
         for d in self.batching:
             self.starts_batching.append(r.randint(0, len(self.batch)))
@@ -41,6 +44,15 @@ class Windows(Draw):
         rank = len(self.batch) + len(dims) - len(self.gone) - len(self.batching)
         self.offset = sorted(r.sample(range(rank), rank - len(self.batch)))
 
+    def _counted(self) -> tuple[int, int] | None:
+        """An entry of the indices that counts along a batch dimension, which gets its size."""
+        entries = [k for k, d in enumerate(self.mapped) if d in self.gone]
+        if not entries or self.batching:
+            return None
+        entry, d = self.random.choice(entries), self.random.randrange(len(self.batch))
+        self.batch[d] = self.dims[self.mapped[entry]]
+        return entry, d
+
     def _width(self, d: int) -> int:
         return self.random.choice((1, 1, self.dims[d], self.dims[d], self.random.randint(1, self.dims[d])))
 
@@ -49,7 +61,24 @@ class Windows(Draw):
         drawn = self.numbers.integers(-3, max(self.dims) + 3, self.starts_dims)
         if self.random.random() < 0.1:
             drawn = self.numbers.choice([-(1 << 31), (1 << 31) - 1, 0, 2], self.starts_dims)
-        return self.parameter(t, drawn)
+        return self._with_count(self.parameter(t, drawn))
+
+    def _with_count(self, starts):
+        """`starts` with the entry that counts: an iota, as programs that know negative indices write it."""
+        if self.counted is None or self.vector == len(self.starts_dims):
+            return starts
+        entry, d = self.counted
+        dims = [n if d != self.vector else 1 for d, n in enumerate(self.starts_dims)]
+        t = starts.shape.element_type
+        count = self.b.iota(row_major(t, dims[d + (d >= self.vector)]))
+        if t.is_signed:
+            count = self.b.select(self.b.compare(count, 0, direction="LT"), self.b.add(count, 3), count)
+        column = self.b.broadcast(count, shape=row_major(t, *dims), dimensions=[d + (d >= self.vector)])
+        parts = []
+        for k in range(len(self.mapped)):
+            bounds = [(k, k + 1, 1) if d == self.vector else (0, n, 1) for d, n in enumerate(dims)]
+            parts.append(column if k == entry else self.b.slice(starts, slice=bounds))
+        return self.b.concatenate(*parts, dimensions=[self.vector])
 
     def slices(self) -> list[int]:
         """The dimensions of a gather's result and of a scatter's updates."""
@@ -128,3 +157,27 @@ def test_scatter(seed):
     draw, root = scatters(seed)
     with np.errstate(all="ignore"):
         agree(draw.module(root), draw.inputs)
+
+
+COUNTED = """HloModule m, num_partitions=4
+add {
+  a = f32[] parameter(0)
+  b = f32[] parameter(1)
+  ROOT s = f32[] add(a, b)
+}
+ENTRY main {
+  x = f32[8,6] parameter(0) @[{'x'}, {}]@
+  k = s32[8,1] parameter(1) @[{'x'}, {}]@
+  n = s32[8,1] iota(), iota_dimension=0 @[{'x'}, {}]@
+  at = s32[8,2] concatenate(n, k), dimensions={1} @[{'x'}, {}]@
+  g = f32[8] gather(x, at), offset_dims={}, collapsed_slice_dims={0,1}, start_index_map={0,1}, index_vector_dim=1,
+    slice_sizes={1,1} @[{'x'}]@
+  ROOT r = f32[8,6] scatter(x, at, g), update_window_dims={}, inserted_window_dims={0,1},
+    scatter_dims_to_operand_dims={0,1}, index_vector_dim=1, to_apply=add @[{'x'}, {}]@
+}"""
+
+
+def test_indices_that_count_exchange_nothing():
+    module = parse(sharded("mesh['x'=4]\n" + COUNTED))
+    inputs = [np.arange(48, dtype=np.float32).reshape(8, 6), np.arange(8, dtype=np.int32).reshape(8, 1) % 6]
+    assert "channel_id" not in str(agree(module, inputs))

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
+from heron.analysis.sharding.rules import rule_of
 from heron.hlo import facts
-from heron.hlo.ir.instruction import Instruction
+from heron.hlo.ir.instruction import Instruction, make
 from heron.hlo.ir.types import PRED, S32
 from heron.hlo.sharding.atoms import Axes, TensorSharding
 from heron.passes.sharding.partition.context import Partitioner
 from heron.passes.sharding.partition.part import Part
 from heron.passes.sharding.partition.registry import partitions
-from heron.passes.sharding.partition.special import starts
+from heron.passes.sharding.partition.special import aligned, starts
 from heron.passes.sharding.partition.special.computed import computed_in
 
 
@@ -21,20 +22,49 @@ def gather(p: Partitioner, i: Instruction, operands: list[Part]) -> Part:
     dimension of which a slice has one element may be split as well: its owner reads the element, all others give
     zeros, and the result is their sum.
     """
-    choice = computed_in(p, i, operands, moves=True)
+    at, operands = _by_batches(p, i, operands)
+    choice = computed_in(p, i, operands, moves=True, rule=rule_of(at))
     x, indices = (p.reshard(o, s) for o, s in zip(operands, choice.operands, strict=True))
-    owned = owned_dims(i, x)
-    first, is_mine = _shifted(p, i, x, indices.value, owned)
+    owned = owned_dims(at, x)
+    first, is_mine = _shifted(p, at, x, indices.value, owned)
     sizes = tuple(
-        x.local_dims[d] if size == x.dims[d] and x.sharding.dims[d] else size for d, size in enumerate(i.slice_sizes)
+        x.local_dims[d] if size == x.dims[d] and x.sharding.dims[d] else size for d, size in enumerate(at.slice_sizes)
     )
-    is_sorted = i.indices_are_sorted and not any(p.is_uneven(indices, d) for d in range(indices.shape.rank))
-    attrs = {**i.attrs, "slice_sizes": sizes, "indices_are_sorted": is_sorted}
+    is_sorted = at.indices_are_sorted and not any(p.is_uneven(indices, d) for d in range(indices.shape.rank))
+    attrs = {**at.attrs, "slice_sizes": sizes, "indices_are_sorted": is_sorted}
     value = p.add("gather", [x.value, first], **attrs)
     if is_mine is not None:
         value = _kept(p, i, value, is_mine)
     summed = (*(a for d in owned for a in x.sharding.dims[d]), *x.sharding.unreduced)
     return _summed(p, i, value, choice.results[0], summed)
+
+
+def _by_batches(p: Partitioner, i: Instruction, operands: list[Part]) -> tuple[Instruction, list[Part]]:
+    """The gather with batching dimensions for indices that count, and its operands. It stands in no computation."""
+    x, starts = i.operands
+    found = aligned.aligned(
+        x.shape.dims,
+        starts,
+        i.index_vector_dim,
+        i.start_index_map,
+        i.collapsed_slice_dims,
+        i.start_indices_batching_dims,
+    )
+    if not found:
+        return i, operands
+    given = aligned.without(p, operands[1], i.index_vector_dim, found)
+    dims, starts_dims = aligned.batching(found, i.operand_batching_dims, i.start_indices_batching_dims)
+    gone = {a.dim for a in found}
+    attrs = {
+        **i.attrs,
+        "start_index_map": tuple(d for d in i.start_index_map if d not in gone),
+        "collapsed_slice_dims": tuple(d for d in i.collapsed_slice_dims if d not in gone),
+        "operand_batching_dims": dims,
+        "start_indices_batching_dims": starts_dims,
+        "indices_are_sorted": False,
+    }
+    places = [make("parameter", (), s, number=n) for n, s in enumerate((x.shape, given.shape))]
+    return make("gather", places, i.shape, **attrs), [operands[0], given]
 
 
 def owned_dims(i: Instruction, x: Part) -> tuple[int, ...]:

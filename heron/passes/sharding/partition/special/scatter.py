@@ -4,15 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from heron.analysis.sharding.rules import rule_of
 from heron.analysis.sharding.rules.reduction import reducer_of
+from heron.analysis.values.splat import splat_value
 from heron.hlo import facts
-from heron.hlo.ir.instruction import Instruction
+from heron.hlo.ir.instruction import Instruction, make
 from heron.hlo.ir.types import PRED
 from heron.hlo.sharding.atoms import Axes, TensorSharding
 from heron.passes.sharding.partition.context import Partitioner
 from heron.passes.sharding.partition.part import Part
 from heron.passes.sharding.partition.registry import partitions
-from heron.passes.sharding.partition.special import starts
+from heron.passes.sharding.partition.special import aligned, starts
 from heron.passes.sharding.partition.special.computed import computed_in
 
 
@@ -25,20 +27,50 @@ def scatter(p: Partitioner, i: Instruction, operands: list[Part]) -> list[Part]:
     batch dimensions give partial results, which the combiner makes one; one device alone begins with the operand.
     """
     count = len(operands) // 2
-    choice = computed_in(p, i, operands, moves=True)
+    at, operands = _by_batches(p, i, operands)
+    choice = computed_in(p, i, operands, moves=True, rule=rule_of(at))
     wanted, results, axes = list(choice.operands), list(choice.results), tuple(sorted(choice.reduced))
-    for d in _at_zero(i):
+    for d in _at_zero(at):
         wanted[:count], results = [s.with_dim(d, ()) for s in wanted[:count]], [s.with_dim(d, ()) for s in results]
     parts = [p.reshard(o, s) for o, s in zip(operands, wanted, strict=True)]
     arrays, indices, updates = parts[:count], parts[count], parts[count + 1 :]
-    first, flags = _shifted(p, i, arrays[0], indices)
-    if first is indices.value and _tail(p, i, indices):
-        updates = [Part(_without_tail(p, i, u), u.shape, u.sharding) for u in updates]
+    first, flags = _shifted(p, at, arrays[0], indices)
+    if first is indices.value and _tail(p, at, indices):
+        updates = [Part(_without_tail(p, at, u), u.shape, u.sharding) for u in updates]
     begin = [_begin(p, i, a, axes) for a in arrays]
-    attrs = {**i.attrs, **flags, "to_apply": p.copied(i.to_apply)}
+    attrs = {**at.attrs, **flags, "to_apply": p.copied(i.to_apply)}
     made = p.add("scatter", [*begin, first, *(u.value for u in updates)], **attrs)
     values = [made] if count == 1 else [p.add("get-tuple-element", [made], index=n) for n in range(count)]
     return [_combined(p, i, v, a, s, axes) for v, a, s in zip(values, arrays, results, strict=True)]
+
+
+def _by_batches(p: Partitioner, i: Instruction, operands: list[Part]) -> tuple[Instruction, list[Part]]:
+    """The scatter with batching dimensions for indices that count, and its operands. It stands in no computation."""
+    count = len(operands) // 2
+    found = aligned.aligned(
+        i.operands[0].shape.dims,
+        i.operands[count],
+        i.index_vector_dim,
+        i.scatter_dims_to_operand_dims,
+        i.inserted_window_dims,
+        i.scatter_indices_batching_dims,
+    )
+    if not found:
+        return i, operands
+    given = aligned.without(p, operands[count], i.index_vector_dim, found)
+    dims, starts_dims = aligned.batching(found, i.input_batching_dims, i.scatter_indices_batching_dims)
+    gone = {a.dim for a in found}
+    attrs = {
+        **i.attrs,
+        "scatter_dims_to_operand_dims": tuple(d for d in i.scatter_dims_to_operand_dims if d not in gone),
+        "inserted_window_dims": tuple(d for d in i.inserted_window_dims if d not in gone),
+        "input_batching_dims": dims,
+        "scatter_indices_batching_dims": starts_dims,
+        "indices_are_sorted": False,
+    }
+    operands = [*operands[:count], given, *operands[count + 1 :]]
+    places = [make("parameter", (), o.shape, number=n) for n, o in enumerate(operands)]
+    return make("scatter", places, i.shape, **attrs), operands
 
 
 def _owned_dims(i: Instruction, x: Part) -> tuple[int, ...]:
@@ -102,19 +134,10 @@ def _begin(p: Partitioner, i: Instruction, x: Part, axes: Axes) -> Instruction:
     reducer, t = reducer_of(i.to_apply), x.shape.element_type
     assert reducer, "updates are split for a combiner alone"
     nothing = p.full(facts.identity(reducer, t), t, x.local_dims)
-    if _is_nothing(x.value, reducer):
+    if splat_value(x.value) == facts.identity(reducer, t):
         return x.value
     is_first = p.compare("EQ", p.index(axes), p.constant(0, p.index(axes).shape.element_type))
     return p.add("select", [p.full(is_first, PRED, x.local_dims), x.value, nothing])
-
-
-def _is_nothing(value: Instruction, reducer: str) -> bool:
-    """Whether combining with `value` changes nothing: it is one number, the identity of the reducer."""
-    while value.opcode == "broadcast" or facts.is_view(value):
-        (value,) = value.operands
-    if value.opcode != "constant" or value.shape.rank:
-        return False
-    return bool(value.literal.array == facts.identity(reducer, value.shape.element_type))
 
 
 def _combined(
