@@ -24,9 +24,8 @@ def custom_call(p: Partitioner, i: Instruction, operands: list[Part]) -> list[Pa
         return by_user.partition(p, i, operands)
     if i.custom_call_target in MARKERS and not any(True for _ in i.shape.leaves()):
         return []
-    rule = rule_of(i)
-    if rule is not None:
-        choice = default.chosen(p, i, operands, rule=rule)
+    if rule_of(i) is not None:
+        choice = default.chosen(p, i, operands)
         return same_call(p, i, choice.operands, choice.results)
     if is_partitioned(i):
         return same_call(p, i, operands, [TensorSharding.whole(0) for _ in i.shape.leaves()])

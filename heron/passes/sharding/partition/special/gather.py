@@ -7,11 +7,11 @@ from heron.hlo import facts
 from heron.hlo.ir.instruction import Instruction, make
 from heron.hlo.ir.types import PRED, S32
 from heron.hlo.sharding.atoms import Axes, TensorSharding
+from heron.passes.sharding.partition import default
 from heron.passes.sharding.partition.context import Partitioner
 from heron.passes.sharding.partition.part import Part
 from heron.passes.sharding.partition.registry import partitions
 from heron.passes.sharding.partition.special import aligned, starts
-from heron.passes.sharding.partition.special.computed import computed_in
 
 
 @partitions("gather", keeps_sums=True)
@@ -23,8 +23,8 @@ def gather(p: Partitioner, i: Instruction, operands: list[Part]) -> Part:
     zeros, and the result is their sum.
     """
     at, operands = _by_batches(p, i, operands)
-    choice = computed_in(p, i, operands, moves=True, rule=rule_of(at))
-    x, indices = (p.reshard(o, s) for o, s in zip(operands, choice.operands, strict=True))
+    choice = default.chosen(p, i, operands, rule=rule_of(at), moves=True)
+    x, indices = choice.operands
     owned = owned_dims(at, x)
     first, is_mine = _shifted(p, at, x, indices.value, owned)
     sizes = tuple(

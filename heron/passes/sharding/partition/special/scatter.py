@@ -11,11 +11,11 @@ from heron.hlo import facts
 from heron.hlo.ir.instruction import Instruction, make
 from heron.hlo.ir.types import PRED
 from heron.hlo.sharding.atoms import Axes, TensorSharding
+from heron.passes.sharding.partition import default
 from heron.passes.sharding.partition.context import Partitioner
 from heron.passes.sharding.partition.part import Part
 from heron.passes.sharding.partition.registry import partitions
 from heron.passes.sharding.partition.special import aligned, starts
-from heron.passes.sharding.partition.special.computed import computed_in
 
 
 @partitions("scatter", keeps_sums=True)
@@ -28,11 +28,11 @@ def scatter(p: Partitioner, i: Instruction, operands: list[Part]) -> list[Part]:
     """
     count = len(operands) // 2
     at, operands = _by_batches(p, i, operands)
-    choice = computed_in(p, i, operands, moves=True, rule=rule_of(at))
-    wanted, results, axes = list(choice.operands), list(choice.results), tuple(sorted(choice.reduced))
+    choice = default.chosen(p, i, operands, rule=rule_of(at), moves=True)
+    parts, results, axes = list(choice.operands), choice.results, tuple(sorted(choice.reduced))
     for d in _at_zero(at):
-        wanted[:count], results = [s.with_dim(d, ()) for s in wanted[:count]], [s.with_dim(d, ()) for s in results]
-    parts = [p.reshard(o, s) for o, s in zip(operands, wanted, strict=True)]
+        parts[:count] = [p.reshard(x, x.sharding.with_dim(d, ())) for x in parts[:count]]
+        results = [s.with_dim(d, ()) for s in results]
     arrays, indices, updates = parts[:count], parts[count], parts[count + 1 :]
     first, flags = _shifted(p, at, arrays[0], indices)
     if first is indices.value and _tail(p, at, indices):
