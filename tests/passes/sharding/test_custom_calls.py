@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 import numpy as np
 import pytest
 
@@ -67,6 +69,17 @@ def test_a_call_of_matrices_keeps_its_layouts():
     assert "(f32[1,4,4]{1,2,0}, f32[1,4]{1,0}) custom-call(" in text
     assert "operand_layout_constraints={f32[1,4,4]{1,2,0}}" in text
     assert "all-" not in text
+
+
+def test_dimensions_that_a_users_rule_gives_to_one_array_are_whole(monkeypatch):
+    """JAX writes rules of matrices so."""
+    monkeypatch.setitem(table._FUNCTIONS, "turned", lambda ev, i, x: x[:, ::-1])
+    rule = "#sdy.op_sharding_rule<([i, j])->([i, k]) {i=8, j=4, k=4}, custom>"
+    module = program(f"""
+      a = f32[8,4] parameter(0) @[{{'x'}}, {{'y'}}]@
+      ROOT c = f32[8,4] custom-call(a), custom_call_target="turned",
+        frontend_attributes={{xla.sdy.sharding_rule="{rule}"}} @[{{'x'}}, {{'y'}}]@""")
+    assert re.search(r"f32\[\d,4\]\{1,0\} custom-call\(", str(agree(module, inputs_of(module))))
 
 
 class _Rows:

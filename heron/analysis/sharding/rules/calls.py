@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from heron.analysis.sharding.rule import FactorKind, OpRule, parse
 from heron.analysis.sharding.rules.builder import RuleBuilder
 from heron.analysis.sharding.rules.elementwise import same_dims
@@ -26,7 +28,7 @@ def custom_call(i: Instruction) -> OpRule | None:
     """
     text = i.extras.get("frontend_attributes", {}).get(ATTRIBUTE)
     if text is not None:
-        return parse(text).need_fit(i)
+        return _lone_whole(parse(text).need_fit(i))
     if i.custom_call_target in markers.MARKERS:
         return same_dims(i) if markers.is_identity(i) else None
     if i.custom_call_target in ROWS:
@@ -38,6 +40,15 @@ def custom_call(i: Instruction) -> OpRule | None:
         return None
     text = call.form_of(i)
     return _by_form(i, form.parse(text)) if text else None
+
+
+def _lone_whole(found: OpRule) -> OpRule:
+    """A user's rule in which dimensions that one array alone has are whole: no call is known to work on their parts."""
+    factors = tuple(
+        replace(f, kind=FactorKind.NEED_REPLICATION) if len(places) == 1 and f.kind is FactorKind.PASS_THROUGH else f
+        for f, places in zip(found.factors, found.places, strict=True)
+    )
+    return replace(found, factors=factors)
 
 
 def _by_form(i: Instruction, found: form.Form) -> OpRule | None:
