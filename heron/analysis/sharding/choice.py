@@ -14,7 +14,7 @@ from typing import TypeAlias
 
 from heron.analysis.cost.communication import WAYS
 from heron.analysis.sharding.cost import moved_bytes
-from heron.analysis.sharding.projection import is_exact, joined, project
+from heron.analysis.sharding.projection import Projection, is_exact, joined, project
 from heron.analysis.sharding.rule import FactorKind, OpRule
 from heron.analysis.sharding.rules import rule_of
 from heron.analysis.values.splat import is_splat
@@ -42,21 +42,30 @@ class Choice:
             Partial sums have unreduced atoms.
         reduced: the atoms along which results are partial.
         reducer: the opcode that combines partial results; "" for a general computation, or when nothing is partial.
-        cost: the bytes that a device sends, with the reshard of the results, and what collectives, memory traffic and
-            repeated work are worth in bytes; 0 where nothing moves.
+        split: the atoms of each factor of the rule.
+        sent: the bytes that a device sends to reshard each operand, then each result.
+        cost: these, and what combining partial results, collectives, memory traffic and repeated work are worth in
+            bytes.
     """
 
     operands: tuple[TensorSharding, ...]
     results: tuple[TensorSharding, ...]
     reduced: Axes = ()
     reducer: str = ""
+    split: Split = ()
+    sent: tuple[float, ...] = ()
     cost: float = 0.0
+
+    @property
+    def own_cost(self) -> float:
+        """The cost without that of bringing the operands."""
+        return self.cost - sum(self.sent[: len(self.operands)])
 
 
 def compute_shardings(
     i: Instruction,
-    operands: Sequence[TensorSharding],
-    results: Sequence[TensorSharding],
+    operands: Sequence[TensorSharding | None],
+    results: Sequence[TensorSharding | None],
     mesh: AtomicMesh,
     *,
     rule: OpRule | None = None,
@@ -67,8 +76,9 @@ def compute_shardings(
 
     Args:
         i: the op, with global shapes.
-        operands: the sharding that each operand array has; unreduced atoms mark partial sums.
-        results: the sharding that each result array should have.
+        operands: the sharding that each operand array has; unreduced atoms mark partial sums. None for one of which
+            every device can make any part.
+        results: the sharding that each result array should have; None where any will do.
         mesh: the mesh of the shardings.
         rule: another rule than that of the op.
         moves: whether more is computed than the same op on parts: factors along which data moves, positional ones and
@@ -78,27 +88,64 @@ def compute_shardings(
     An op without a rule is computed on whole arrays. The choice is the same for the same arguments.
     """
     rule = rule or rule_of(i)
+    if rule is None:
+        return _whole(i, operands, results)
+    return _choose(_question(i, rule, operands, results, mesh, moves, keeps_sums))
+
+
+def alternatives(
+    i: Instruction,
+    operands: Sequence[TensorSharding | None],
+    results: Sequence[TensorSharding | None],
+    mesh: AtomicMesh,
+    count: int,
+) -> tuple[Choice, ...]:
+    """Other ways to compute op `i`, which has a rule: at most `count`, the cheapest first.
+
+    For the arguments see `compute_shardings`; data may move.
+    """
+    rule = rule_of(i)
+    assert rule is not None
+    return _ranked(_question(i, rule, operands, results, mesh, True, True), count)
+
+
+def _whole(
+    i: Instruction, operands: Sequence[TensorSharding | None], results: Sequence[TensorSharding | None]
+) -> Choice:
+    given = [s.manual for s in (*operands, *results) if s is not None]
+    ranks = [s.rank for shape in (*(o.shape for o in i.operands), i.shape) for _, s in shape.leaves() if s.is_array]
+    wholes = [TensorSharding.whole(rank, given[0] if given else ()) for rank in ranks]
+    return Choice(tuple(wholes[: len(operands)]), tuple(wholes[len(operands) :]))
+
+
+def _question(
+    i: Instruction,
+    rule: OpRule,
+    operands: Sequence[TensorSharding | None],
+    results: Sequence[TensorSharding | None],
+    mesh: AtomicMesh,
+    moves: bool,
+    keeps_sums: bool,
+) -> _Question:
     shapes = [s for o in i.operands for _, s in o.shape.leaves() if s.is_array]
     shapes += [s for _, s in i.shape.leaves() if s.is_array]
-    if rule is None:
-        wholes = [TensorSharding.whole(s.rank, t.manual) for s, t in zip(shapes, (*operands, *results), strict=True)]
-        return Choice(tuple(wholes[: len(operands)]), tuple(wholes[len(operands) :]))
     arrays = tuple((s.dims, s.element_type.bits / 8) for s in shapes)
     groups: tuple[tuple[int, ...], ...] = ()
-    if keeps_sums and any(s.unreduced for s in operands):
+    if keeps_sums and any(s is not None and s.unreduced for s in operands):
         groups = _linear_groups(i, operands)
-    has, wants = tuple(s.close() for s in operands), tuple(s.close() for s in results)
-    return _choose(_Question(rule, mesh, arrays, has, wants, groups, moves, facts.is_product(i)))
+    has = tuple(s and s.close() for s in operands)
+    wants = tuple(s and s.close() for s in results)
+    return _Question(rule, mesh, arrays, has, wants, groups, moves, facts.is_product(i))
 
 
-def _linear_groups(i: Instruction, operands: Sequence[TensorSharding]) -> tuple[tuple[int, ...], ...]:
+def _linear_groups(i: Instruction, operands: Sequence[TensorSharding | None]) -> tuple[tuple[int, ...], ...]:
     """Operands in which `i` is linear, those left out that are zero; none where a partial sum has other users, which
     would reduce it a second time."""
     if len(operands) != len(i.operands):
         return ()
     found: list[tuple[int, ...]] = []
     for group in facts.linear_groups(i):
-        partial = tuple(n for n in group if operands[n].unreduced)
+        partial = tuple(n for n in group if (s := operands[n]) is not None and s.unreduced)
         zero = all(is_splat(i.operands[n], 0) for n in group if n not in partial)
         if partial and zero and all(len(i.operands[n].users) == 1 for n in partial):
             found.append(partial)
@@ -109,15 +156,15 @@ def _linear_groups(i: Instruction, operands: Sequence[TensorSharding]) -> tuple[
 class _Question:
     """All that a choice depends on: equal questions have one answer.
 
-    `arrays`: the dimensions of each array and the bytes of an element, operands first; `groups`: operands that may
-    stay partial sums together.
+    `arrays`: the dimensions of each array and the bytes of an element, operands first; `has`, `wants`: the shardings of
+    operands and results, None for any; `groups`: operands that may stay partial sums together.
     """
 
     rule: OpRule
     mesh: AtomicMesh = field(hash=False)
     arrays: tuple[tuple[tuple[int, ...], float], ...]
-    has: tuple[TensorSharding, ...]
-    wants: tuple[TensorSharding, ...]
+    has: tuple[TensorSharding | None, ...]
+    wants: tuple[TensorSharding | None, ...]
     groups: tuple[tuple[int, ...], ...]
     moves: bool
     is_product: bool
@@ -128,10 +175,19 @@ def _choose(question: _Question) -> Choice:
     search = _Search(question)
     same = search.matching()
     if same is not None:
-        return search.answer(same, (), 0.0)
-    ways = [(*search.best(kept), kept) for kept in (*question.groups, ())]
-    cost, split, kept = min(ways, key=lambda way: way[0])
-    return search.answer(split, kept, cost)
+        return search.answer(same, ())
+    ways = [search.best(kept) for kept in (*question.groups, ())]
+    return min(ways, key=lambda choice: choice.cost)
+
+
+@lru_cache(maxsize=1 << 12)
+def _ranked(question: _Question, count: int) -> tuple[Choice, ...]:
+    search = _Search(question)
+    found: dict[tuple[TensorSharding, ...], Choice] = {}
+    for kept in (*question.groups, ()):
+        for choice in sorted(search.near(search.best(kept), kept), key=lambda choice: choice.cost):
+            found.setdefault(choice.results, choice)
+    return tuple(sorted(found.values(), key=lambda choice: choice.cost)[:count])
 
 
 class _Search:
@@ -144,7 +200,11 @@ class _Search:
     def __init__(self, question: _Question) -> None:
         self.q, self.rule, self.mesh = question, question.rule, question.mesh
         self.shardings = (*question.has, *question.wants)
-        self.projected = [project(self.rule, n, s, self.mesh) for n, s in enumerate(self.shardings)]
+        self.manual = next((s.manual for s in self.shardings if s is not None), frozenset[int]())
+        nothing = Projection(((),) * len(self.rule.factors), ())
+        self.projected = [
+            nothing if s is None else project(self.rule, n, s, self.mesh) for n, s in enumerate(self.shardings)
+        ]
         self.splittable = [self._is_splittable(n) for n in range(len(self.rule.factors))]
         self.options = [self._proposed(n) for n in range(len(self.rule.factors))]
         order = range(len(self.shardings))
@@ -169,35 +229,41 @@ class _Search:
     # -- candidates --------------------------------------------------------------------------------------------------
     def matching(self) -> Split | None:
         """The split that all arrays have already, so that nothing moves."""
-        if any(s.unreduced for s in self.shardings) or any(any(p.overflow) for p in self.projected):
+        if any(s is not None and s.unreduced for s in self.shardings) or any(any(p.overflow) for p in self.projected):
             return None
         split: list[Axes] = []
         for n, places in enumerate(self.rule.places):
-            first, *others = (self.projected[array].axes[n] for array, _ in places)
-            if any(axes != first for axes in others):
+            has = {self.projected[array].axes[n] for array, _ in places if self.shardings[array] is not None}
+            if len(has) > 1:
                 return None
+            first = has.pop() if has else ()
             if first and (not self.splittable[n] or self.rule.factors[n].kind is FactorKind.REDUCTION):
                 return None
             split.append(first)
         return tuple(split) if self._fits(split, frozenset()) else None
 
-    def best(self, kept: tuple[int, ...]) -> tuple[float, Split]:
-        """The least cost with these operands as partial sums, and the split that has it."""
+    def best(self, kept: tuple[int, ...]) -> Choice:
+        """The cheapest way with these operands as partial sums."""
         sums = self._sums(kept)
         seeds = [self._seed([n, *self.by_size], sums) for n in range(len(self.shardings))]
         seeds.append(((),) * len(self.rule.factors))
-        cost, split = min(((self._cost(s, kept), s) for s in dict.fromkeys(seeds)), key=lambda c: c[0])
+        least = min((self.answer(split, kept) for split in dict.fromkeys(seeds)), key=lambda choice: choice.cost)
         for _ in range(len(self.rule.factors) + 1):
-            near = [(self._cost(s, kept), s) for s in self._neighbours(split, sums)]
-            least = min(near, key=lambda c: c[0], default=(cost, split))
-            if least[0] >= cost:
+            found = min(self.near(least, kept), key=lambda choice: choice.cost, default=least)
+            if found.cost >= least.cost:
                 break
-            cost, split = least
-        return cost, split
+            least = found
+        return least
+
+    def near(self, choice: Choice, kept: tuple[int, ...]) -> Iterator[Choice]:
+        """The ways that split one factor otherwise."""
+        for split in self._neighbours(choice.split, self._sums(kept)):
+            yield self.answer(split, kept)
 
     def _sums(self, kept: tuple[int, ...]) -> frozenset[int]:
         """The atoms along which all kept operands are partial."""
-        return frozenset.intersection(*(self.q.has[n].unreduced for n in kept)) if kept else frozenset()
+        partial = [s.unreduced for n in kept if (s := self.q.has[n]) is not None]
+        return frozenset.intersection(*partial) if partial else frozenset()
 
     def _seed(self, order: Sequence[int], sums: frozenset[int]) -> Split:
         """The factors' atoms of the first array, then what fits of the next ones."""
@@ -250,42 +316,46 @@ class _Search:
         return apart and is_exact(self.rule, split, self.mesh)
 
     # -- cost --------------------------------------------------------------------------------------------------------
-    def _cost(self, split: Split, kept: tuple[int, ...]) -> float:
-        """Bytes sent, and what collectives, memory and repeated work are worth in bytes."""
-        found = self.answer(split, kept, 0.0)
-        cost = 0.0
-        targets = (*found.operands, *found.results)
-        for n, (dims, width) in enumerate(self.q.arrays):
-            target = targets[n]
-            is_result = n >= len(self.q.has)
-            source, final = (target, self.shardings[n]) if is_result else (self.shardings[n], target)
-            cost += LATENCY * bool(sent := moved_bytes(self.mesh.sizes, dims, width, source, final)) + sent
-            local = width * prod(self.mesh.local_dims(dims, target))
-            cost += MEMORY * local
-            if is_result and found.reduced and found.reducer != "add":
-                cost += LATENCY + local * _combining(found.reducer, self.mesh.size(found.reduced))
-        if self.q.is_product:
-            steps = zip(self.rule.factors, split, strict=True)
-            cost += PRODUCT * prod(-(-f.size // self.mesh.size(axes)) for f, axes in steps)
-        return cost
-
-    def answer(self, split: Split, kept: tuple[int, ...], cost: float) -> Choice:
-        """The shardings of all arrays for a split of the factors."""
+    def answer(self, split: Split, kept: tuple[int, ...]) -> Choice:
+        """The shardings of all arrays for a split of the factors, and the cost."""
         sums = self._sums(kept)
         factors = self.rule.factors
         summed = [n for n, f in enumerate(factors) if f.kind is FactorKind.REDUCTION and split[n]]
         reduced = (*(atom for n in summed for atom in split[n]), *sorted(sums))
         reducer = factors[summed[0]].reducer if summed else "add" if sums else ""
         unreduced = reduced if reducer == "add" else ()
-        operands = [
-            TensorSharding.closed(joined(dims, split), sums if n in kept else (), s.manual)
-            for n, (dims, s) in enumerate(zip(self.rule.operands, self.q.has, strict=True))
-        ]
-        results = [
-            TensorSharding.closed(joined(dims, split), unreduced, s.manual)
-            for dims, s in zip(self.rule.results, self.q.wants, strict=True)
-        ]
-        return Choice(tuple(operands), tuple(results), reduced, reducer, cost)
+        operands = tuple(
+            TensorSharding.closed(joined(dims, split), sums if n in kept else (), self.manual)
+            for n, dims in enumerate(self.rule.operands)
+        )
+        results = tuple(TensorSharding.closed(joined(d, split), unreduced, self.manual) for d in self.rule.results)
+        sent = tuple(self._sent(n, s) for n, s in enumerate((*operands, *results)))
+        cost = sum(sent) + LATENCY * sum(map(bool, sent)) + self._work(split, operands, results)
+        if reduced and reducer != "add":
+            ways = _combining(reducer, self.mesh.size(reduced))
+            cost += LATENCY + ways * sum(self._local(len(operands) + n, s) for n, s in enumerate(results))
+        return Choice(operands, results, reduced, reducer, split, sent, cost)
+
+    def _sent(self, n: int, computed: TensorSharding) -> float:
+        """Bytes sent between the sharding that array `n` has or should have and that in which it is computed."""
+        given = self.shardings[n]
+        if given is None:
+            return 0.0
+        dims, width = self.q.arrays[n]
+        source, target = (given, computed) if n < len(self.q.has) else (computed, given)
+        return moved_bytes(self.mesh.sizes, dims, width, source, target)
+
+    def _local(self, n: int, sharding: TensorSharding) -> float:
+        dims, width = self.q.arrays[n]
+        return width * prod(self.mesh.local_dims(dims, sharding))
+
+    def _work(self, split: Split, operands: tuple[TensorSharding, ...], results: tuple[TensorSharding, ...]) -> float:
+        """The worth in bytes of memory traffic and products."""
+        cost = MEMORY * sum(self._local(n, s) for n, s in enumerate((*operands, *results)))
+        if self.q.is_product:
+            steps = zip(self.rule.factors, split, strict=True)
+            cost += PRODUCT * prod(-(-f.size // self.mesh.size(axes)) for f, axes in steps)
+        return cost
 
 
 def _without(axes: Axes, taken: Axes) -> Axes:
