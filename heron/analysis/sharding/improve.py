@@ -1,0 +1,279 @@
+"""A search for shardings with which a program sends fewer bytes than with those that propagation found.
+
+Propagation looks at one op at a time and never at bytes. The search begins with its shardings and the cheapest way to
+compute every op in them. Where a value is then resharded, it tries another way to compute the op before or behind, lets
+all ops that follow choose anew until nothing changes any more, and keeps that if the program as a whole sends less. A
+reshard that several users share is counted once.
+
+Values that somebody fixed stay as they are: parameters, results, constraints, what loops and branches carry, groups.
+"""
+
+from __future__ import annotations
+
+import heapq
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from heron.analysis.sharding.choice import Choice, alternatives, compute_shardings
+from heron.analysis.sharding.cost import reshard_bytes
+from heron.analysis.sharding.program import ProgramShardings
+from heron.analysis.sharding.rules import rule_of
+from heron.hlo import facts
+from heron.hlo.ir.computation import Computation
+from heron.hlo.ir.instruction import Instruction
+from heron.hlo.ir.op import Trait
+from heron.hlo.sharding.atoms import TensorSharding
+
+#: other ways that are tried for one op
+WAYS = 6
+#: ops that choose anew after one try, at most
+REACH = 400
+#: choices that the search makes: for each instruction, and at least
+CHOICES, LEAST_CHOICES = 4, 20_000
+#: the share of its cost that a change must save
+SAVING = 1e-3
+
+
+@dataclass(frozen=True, slots=True)
+class Change:
+    """A value whose sharding changes."""
+
+    value: Instruction
+    before: TensorSharding
+    after: TensorSharding
+
+
+def improved(c: Computation, shardings: ProgramShardings) -> list[Change]:
+    """Better shardings for the values of a computation; `shardings` is changed."""
+    search = Search(c, shardings)
+    search.run()
+    changes = list(search.changes())
+    for change in changes:
+        shardings.set(change.value, (), change.after)
+    return changes
+
+
+class Search:
+    """The state of the search in one computation.
+
+    Attributes:
+        choices: the way in which each op with a rule is computed.
+        has: the sharding that each array value has when it is computed; None where every device can make any part.
+    """
+
+    def __init__(self, c: Computation, shardings: ProgramShardings) -> None:
+        self.shardings, self.mesh = shardings, shardings.mesh
+        self.order = c.post_order()
+        self.place = {i: n for n, i in enumerate(self.order)}
+        self.fixed = set(_fixed(c, shardings))
+        self.choices: dict[Instruction, Choice] = {}
+        self.has: dict[Instruction, TensorSharding | None] = {}
+        self.costs: dict[Instruction, float] = {}
+        self.left = max(LEAST_CHOICES, CHOICES * len(self.order))
+        for i in self.order:
+            if not i.shape.is_array:
+                continue
+            self.has[i] = None if self._is_free(i) else self._wanted(i)
+            if self._chooses(i):
+                choice = compute_shardings(i, self._operands(i), [self._wanted(i)], self.mesh, moves=True)
+                self.choices[i] = choice
+                if self.has[i] is not None and i not in self.fixed:
+                    self.has[i] = choice.results[0]
+        self.first = dict(self.choices)
+        self.costs = {i: self._cost(i) for i in self.order}
+
+    # -- the program -------------------------------------------------------------------------------------------------
+    def _chooses(self, i: Instruction) -> bool:
+        """Whether the search knows in what ways `i` can be computed."""
+        return i.shape.is_array and all(o.shape.is_array for o in i.operands) and rule_of(i) is not None
+
+    def _is_free(self, i: Instruction) -> bool:
+        """Whether every device can make any part of the value from nothing."""
+        if i in self.fixed or i.opcode == "parameter" or i.has_side_effect:
+            return False
+        if not i.shape.rank or i.op.max_operands == 0:
+            return True
+        return (
+            i.op.max_operands != 0
+            and all(o.shape.is_array and (not o.shape.rank or self.has.get(o, self) is None) for o in i.operands)
+            and self._chooses(i)
+        )
+
+    def _wanted(self, i: Instruction) -> TensorSharding:
+        return self.shardings.of(i).close()
+
+    def _operands(self, i: Instruction) -> list[TensorSharding | None]:
+        return [self.has[o] for o in i.operands]
+
+    # -- cost --------------------------------------------------------------------------------------------------------
+    def _cost(self, i: Instruction) -> float:
+        """The cost of computing a value, and of all reshards of it."""
+        choice = self.choices.get(i)
+        own = 0.0
+        if choice is not None:
+            own = choice.own_cost
+            if i not in self.fixed:
+                own -= choice.sent[-1]  # it stays as it is computed
+        has = self.has.get(i)
+        if has is None:
+            return own
+        return own + sum(reshard_bytes(self.mesh, i.shape, has, need) for need in self._needs(i))
+
+    def _needs(self, i: Instruction) -> Iterator[TensorSharding]:
+        """The shardings that users need, each once."""
+        found: set[TensorSharding] = set()
+        for user in i.users:
+            for n, o in enumerate(user.operands):
+                if o is i and (need := self._need(user, n)) is not None and need not in found:
+                    found.add(need)
+                    yield need
+
+    def _need(self, user: Instruction, n: int) -> TensorSharding | None:
+        choice = self.choices.get(user)
+        if choice is not None:
+            return choice.operands[n]
+        if user.opcode == "tuple":
+            return self.shardings.of(user, (n,)).close()
+        return None
+
+    # -- the search --------------------------------------------------------------------------------------------------
+    def run(self) -> None:
+        """Try changes, the dearest values first, until none helps or the allowed number of choices is made."""
+        tried: set[tuple[Instruction, TensorSharding]] = set()
+        while self.left > 0:
+            seams = sorted(self._seams(), key=lambda seam: -seam[0])
+            if not any([self._try_at(value, tried) for _, value in seams]):
+                return
+
+    def _seams(self) -> Iterator[tuple[float, Instruction]]:
+        for i in self.order:
+            has = self.has.get(i)
+            if has is not None and (cost := sum(reshard_bytes(self.mesh, i.shape, has, n) for n in self._needs(i))):
+                yield cost, i
+
+    def _try_at(self, value: Instruction, tried: set[tuple[Instruction, TensorSharding]]) -> bool:
+        """Whether another way to compute a value that is resharded, or a user of it, was better."""
+        better = False
+        for i in (value, *value.users):
+            if i in self.fixed or i not in self.choices or self.has.get(i) is None:
+                continue
+            wants = [None, *self._needs(i)] if i is value else [None]
+            for want in wants:
+                for way in alternatives(i, self._operands(i), [want], self.mesh, WAYS):
+                    key = i, way.results[0]
+                    if self.left > 0 and key not in tried and way.results[0] != self.has[i]:
+                        tried.add(key)
+                        better = self._try(i, way) or better
+        return better
+
+    def _try(self, i: Instruction, way: Choice) -> bool:
+        """Compute `i` so, and what follows as it is then best. Takes it back if that is not cheaper."""
+        log: dict[Instruction, Choice] = {}
+        self._set(i, way, log)
+        self._share(i, way, log)
+        self._follow(log)
+        changed = {*log, *(o for j in log for o in j.operands)}
+        after = {j: self._cost(j) for j in changed}
+        before = sum(self.costs[j] for j in changed)
+        if before - sum(after.values()) > SAVING * before:
+            self.costs.update(after)
+            return True
+        for j, choice in log.items():
+            self._put(j, choice)
+        return False
+
+    def _share(self, i: Instruction, way: Choice, log: dict[Instruction, Choice]) -> None:
+        """Let other users take operands of `i` as `i` needs them, where these are there for all now."""
+        for o, need in zip(i.operands, way.operands, strict=True):
+            has = self.has[o]
+            if has is None or has == need or has.unreduced:
+                continue
+            for user in o.users:
+                if user is i or user in self.fixed or user not in self.choices or self.has[user] is None:
+                    continue
+                self.left -= 1
+                given = [need if other is o else self.has[other] for other in user.operands]
+                found, now = compute_shardings(user, given, [None], self.mesh, moves=True), self.choices[user]
+                if found.cost < now.cost - now.sent[-1]:
+                    self._set(user, found, log)
+
+    def _follow(self, log: dict[Instruction, Choice]) -> None:
+        """Let the ops behind those that changed choose anew, in order, as long as values change."""
+        waiting = [(self.place[u], u) for i in log for u in i.users if u in self.choices]
+        heapq.heapify(waiting)
+        seen = set(log)
+        while waiting and len(seen) < REACH:
+            _, user = heapq.heappop(waiting)
+            if user in seen:
+                continue
+            seen.add(user)
+            before = self.has[user]
+            self._set(user, self._chosen(user), log)
+            if self.has[user] != before:
+                for u in user.users:
+                    if u in self.choices:
+                        heapq.heappush(waiting, (self.place[u], u))
+        self.left -= len(seen)
+
+    def _chosen(self, i: Instruction) -> Choice:
+        """The cheapest way in which `i` gives what propagation wants, or anything if that is cheaper."""
+        operands, want = self._operands(i), self._wanted(i)
+        found = compute_shardings(i, operands, [want], self.mesh, moves=True)
+        if i in self.fixed or not any(found.sent):
+            return found
+        other = compute_shardings(i, operands, [None], self.mesh, moves=True)
+        return other if other.cost < found.cost - found.sent[-1] else found
+
+    def _set(self, i: Instruction, choice: Choice, log: dict[Instruction, Choice]) -> None:
+        old = self.choices[i]
+        if choice != old:
+            log.setdefault(i, old)
+            self._put(i, choice)
+
+    def _put(self, i: Instruction, choice: Choice) -> None:
+        self.choices[i] = choice
+        if self.has[i] is not None and i not in self.fixed:
+            self.has[i] = choice.results[0]
+
+    # -- the outcome -------------------------------------------------------------------------------------------------
+    def changes(self) -> Iterator[Change]:
+        """The values whose sharding changes. A partial sum gets the sharding that its first user needs; what every
+        device can make, too."""
+        needs: dict[Instruction, TensorSharding] = {}
+        for i in reversed(self.order):
+            if i not in self.choices or i in self.fixed:
+                continue
+            after, before = self.has[i], self._wanted(i)
+            if after is None or after.unreduced:
+                after = next((need for u in i.users for need in self._made_for(u, i, needs)), before)
+                after = TensorSharding.closed(after.dims, manual=after.manual)
+            elif self.choices[i] == self.first[i]:
+                after = before
+            needs[i] = after
+            if after != before:
+                yield Change(i, before, after)
+
+    def _made_for(
+        self, user: Instruction, value: Instruction, needs: dict[Instruction, TensorSharding]
+    ) -> Iterator[TensorSharding]:
+        """The shardings in which a user takes a value. A user that is made from nothing itself is asked for those that
+        its own sharding means."""
+        choice = self.choices.get(user)
+        if choice is not None and self.has[user] is None and user in needs:
+            choice = compute_shardings(user, [None] * len(user.operands), [needs[user]], self.mesh, moves=True)
+        for n, o in enumerate(user.operands):
+            if o is value and choice is not None:
+                yield choice.operands[n]
+
+
+def _fixed(c: Computation, shardings: ProgramShardings) -> Iterator[Instruction]:
+    """Values whose sharding is not for the search to change."""
+    for i in c.instructions:
+        if i is c.root or i in shardings.groups or i.opcode == "custom-call" or not i.shape.is_array:
+            yield i
+        if Trait.CONTROL_FLOW in i.op.traits or facts.is_tuple_op(i) or i.opcode == "opt-barrier":
+            yield i
+            if i.opcode != "tuple" or i is c.root:
+                yield from (o for o in i.operands)
+        if i.opcode == "parameter":
+            yield i

@@ -1,0 +1,86 @@
+"""Shardings that are changed to send fewer bytes: values stay, fixed shardings stay, bytes fall."""
+
+from __future__ import annotations
+
+import pytest
+
+from heron.analysis.sharding.program import ProgramShardings
+from heron.hlo.ir.module import Module
+from heron.hlo.text import parse
+from heron.passes.framework.context import PassContext
+from heron.passes.sharding.auto_sharding import AutoSharding
+from tests.passes.sharding.cases import FAMILIES, case
+from tests.passes.sharding.devices import agree, inputs_of, sharded
+
+_DOT = "lhs_contracting_dims={1}, rhs_contracting_dims={0}"
+GATED = sharded(f"""mesh['x'=4]
+HloModule gated, num_partitions=4
+
+ENTRY main {{
+  x = f32[16,32] parameter(0) @[{{'x'}}, {{}}]@
+  a = f32[32,16] parameter(1) @[{{}}, {{'x'}}]@
+  b = f32[32,16] parameter(2) @[{{}}, {{'x'}}]@
+  c = f32[16,32] parameter(3) @[{{'x'}}, {{}}]@
+  p = f32[16,16] dot(x, a), {_DOT} @[{{'x'}}, {{}}]@
+  q = f32[16,16] dot(x, b), {_DOT} @[{{'x'}}, {{}}]@
+  half = f32[] constant(2)
+  w = f32[16,16] broadcast(half), dimensions={{}} @[{{'x'}}, {{}}]@
+  s = f32[16,16] multiply(q, w) @[{{'x'}}, {{}}]@
+  m = f32[16,16] multiply(p, s) @[{{'x'}}, {{}}]@
+  ROOT r = f32[16,32] dot(m, c), {_DOT} @[{{'x'}}, {{}}]@
+}}
+""")
+
+
+def run(module: Module) -> ProgramShardings:
+    AutoSharding().run(module, PassContext())
+    return ProgramShardings.read(module)
+
+
+def sent(made: Module) -> int:
+    """Bytes of the results of all collectives."""
+    return sum(i.shape.byte_size for i in made.instructions() if "replica_groups" in i.op.attributes)
+
+
+def test_one_gather_serves_two_products():
+    before = agree(parse(GATED), inputs_of(parse(GATED)))
+    module = parse(GATED)
+    found = run(module)
+    values = {i.name: i for i in module.entry.instructions}
+    assert found.of(values["p"]).dims == found.of(values["q"]).dims == found.of(values["m"]).dims == ((), (0, 1))
+    after = agree(module, inputs_of(module))
+    assert sent(after) < sent(before)
+
+
+def test_what_every_device_can_make_follows_its_user():
+    module = parse(GATED)
+    found = run(module)
+    assert found.of(next(i for i in module.entry.instructions if i.name == "w")).dims == ((), (0, 1))
+
+
+def test_fixed_shardings_stay():
+    constraint = 'custom-call(q), custom_call_target="Sharding"'
+    text = GATED.replace("multiply(q, w)", "multiply(k, w)").replace(
+        "  half = ", f"  k = f32[16,16] {constraint}, sharding={{mesh['x'=4], [{{'x'}}, {{}}]}}\n  half = "
+    )
+    module = parse(text)
+    before = {i.name: i.extras.get("sharding") for i in module.entry.instructions}
+    run(module)
+    after = {i.name: i.extras.get("sharding") for i in module.entry.instructions}
+    assert all(after[name] == before[name] for name in ("x", "a", "b", "c", "k", "r"))
+    agree(module, inputs_of(module))
+
+
+def test_a_second_run_changes_nothing():
+    module = parse(GATED)
+    assert AutoSharding().run(module, PassContext())
+    assert not AutoSharding().run(module, PassContext())
+
+
+@pytest.mark.parametrize("name", sorted(set(FAMILIES) - {"scatter"}))
+def test_values_of_random_programs_stay(name: str):
+    for seed in range(100, 104):
+        _, text = case(seed, [name])
+        module = parse(text)
+        run(module)
+        agree(module, inputs_of(module, seed))
