@@ -22,6 +22,7 @@ if TYPE_CHECKING:
 #: passes that fuse producers into their users, and all passes that fuse
 _VERTICAL = ("instruction-fusion", "priority-fusion", "fusion-merger")
 _FUSION = (*_VERTICAL, "multi-output-fusion")
+_SHARDING = "sharding-propagation"
 _LAYOUT = ("layout-assignment", "move-copy-to-users")
 
 
@@ -151,6 +152,17 @@ def order(trace: Record, a: str, b: str) -> Answer:
     asked = {a, b, home.name}  # what was said of either, and of the whole order
     chosen = [d for d in trace.decisions if d.rule.endswith("scheduler") and asked & {d.subject, d.object}]
     return Answer(f"{a} runs before {b} by choice, neither needs the other", chosen)
+
+
+def sharding(trace: Record, name: str) -> Answer:
+    """The reasons for a value's sharding that propagation wrote down. Raises CLI050 for a value without any."""
+    name = name.removeprefix("%")
+    found = [d for d in trace.decisions if d.rule == _SHARDING and name == d.subject]
+    if not found:
+        raise _unknown(
+            name, {d.subject for d in trace.decisions if d.rule == _SHARDING}, "parameter, result or constraint"
+        )
+    return Answer(f"{name}: {len(found)} decision{'s' if len(found) != 1 else ''} about its sharding", found)
 
 
 # -- names -------------------------------------------------------------------------------------------------------------

@@ -53,6 +53,7 @@ class Propagated:
         final: the closed sharding of each slot.
         changes: every change, in order.
         before_closing: the shardings at the fixed point, with open dimensions.
+        constrained: slots whose first sharding a constraint on the value gave → the constraint.
     """
 
     flow: Flow
@@ -60,6 +61,7 @@ class Propagated:
     final: list[TensorSharding]
     before_closing: list[TensorSharding]
     changes: list[Change] = field(default_factory=list)
+    constrained: dict[int, str] = field(default_factory=dict)
 
 
 def propagate(

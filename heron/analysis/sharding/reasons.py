@@ -39,7 +39,7 @@ class Step:
         dim: the dimension.
         axes: the axes as text, ``'x', 'y':(1)2``.
         source: the neighbour that had them before; "" where they were given.
-        by: the instruction that ties the two together: ``dot.1``.
+        by: the instruction that ties the two together: ``dot.1``; of given axes the constraint, if any.
         tie: the kind of tie in words, of an op its opcode.
         rule: the sharding rule's text.
         level: the level of op priority, from 1; 0 where the axes were given.
@@ -58,7 +58,8 @@ class Step:
 
     def __str__(self) -> str:
         if not self.level:
-            return f"%{self.value} dimension {self.dim}: {self.axes} given"
+            given = f"given by the constraint %{self.by}" if self.by else "given"
+            return f"%{self.value} dimension {self.dim}: {self.axes} {given}"
         turn = f", priority {self.priority} of the user" if self.priority else ""
         text = f"%{self.value} dimension {self.dim}: {self.axes} from %{self.source} by the {self.tie} %{self.by}"
         return f"{text} ({LEVEL_NAMES[self.level - 1]}{turn})"
@@ -157,7 +158,7 @@ class Reasons:
             for atoms, source, change in self._runs(slot, d, axes, only):
                 text = self.mesh.text(atoms)
                 if change is None:
-                    found.append((Step(name, d, text), None))
+                    found.append((Step(name, d, text, by=self.done.constrained.get(slot, "")), None))
                     continue
                 link = self.flow.links[change.link]
                 step = Step(

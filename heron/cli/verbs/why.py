@@ -22,12 +22,13 @@ from heron.trace import Decision, Trace
 
 
 @click.command(
-    short_help="Ask why: fusions, copies, layouts, buffers, order.",
+    short_help="Ask why: fusions, copies, layouts, buffers, order, shardings.",
     epilog=examples(
         "heron compile model.hlo --target sm_90 -o model.trace",
         "heron why model.trace --fused add.4 reduce.1",
         "heron why model.trace --copy copy.2",
         "heron why model.hlo --target sm_90 --about add.4",
+        "heron why sharded.mlir --sharding dot.1",
     ),
 )
 @file_argument
@@ -37,6 +38,7 @@ from heron.trace import Decision, Trace
 @click.option("--layout", metavar="X", help="Explain why an instruction has its layout.")
 @click.option("--buffer", metavar="X", help="Show the memory of a value, its live range, and the values that share it.")
 @click.option("--order", nargs=2, metavar="A B", help="Explain why one instruction runs before another.")
+@click.option("--sharding", metavar="X", help="Explain why a value is spread over devices as it is.")
 @target_option
 @settings_option
 @json_option
@@ -48,6 +50,7 @@ def command(
     layout: str | None,
     buffer: str | None,
     order: tuple[str, str] | None,
+    sharding: str | None,
     target: str,
     settings: tuple[str, ...],
     as_json: bool,
@@ -56,14 +59,22 @@ def command(
     compiled first."""
     from heron.trace import why
 
-    asked = {"about": about, "fused": fused, "copy": copy, "layout": layout, "buffer": buffer, "order": order}
+    asked = {
+        "about": about, "fused": fused, "copy": copy, "layout": layout, "buffer": buffer, "order": order,
+        "sharding": sharding,
+    }  # fmt: skip
     questions = {name: value for name, value in asked.items() if value}
     if len(questions) != 1:
         said = "none was asked" if not questions else "asked were " + ", ".join(f"--{q}" for q in questions)
         raise HeronError("CLI052", "ask one question at a time", why=said, hint="--" + ", --".join(asked))
     ((question, value),) = questions.items()
-    trace = _trace(file, target, settings, question in _OF_KERNELS)
-    answer = getattr(why, question)(trace, *([value] if isinstance(value, str) else value))
+    if sharding is not None and not file.endswith(".trace"):
+        from heron.cli.sharding_report import ShardingReport
+
+        answer = ShardingReport.of(load_module(file, target)).why(sharding)
+    else:
+        trace = _trace(file, target, settings, question in _OF_KERNELS)
+        answer = getattr(why, question)(trace, *([value] if isinstance(value, str) else value))
     if as_json:
         print_json(answer.to_json())
         return

@@ -47,6 +47,7 @@ class ShardingPropagation(Pass):
     name = "sharding-propagation"
     constraints = (
         Constraint("sharding-importer", "sharding-propagation", "propagation knows one form of shardings"),
+        Constraint("flatten-call-graph", "sharding-propagation", "two loops with one body need not agree"),
         Constraint("constant-splitter", "sharding-propagation", "two users of a constant need not agree"),
     )
 
@@ -68,11 +69,13 @@ def find_shardings(
     For the arguments see `ShardingPropagation`. Raises HLO027.
     """
     shardings = ProgramShardings.read(module)
-    changed = apply_constraints(module, shardings)
+    applied = apply_constraints(module, shardings)
     allow = "allow_spmd_sharding_propagation_to_"
     parameters = parameters or tuple(module.header.get(f"{allow}parameters", ()))
     results = results or tuple(module.header.get(f"{allow}output", ()))
-    return shardings, propagate(module, shardings, parameters, results), changed
+    done = propagate(module, shardings, parameters, results)
+    done.constrained = {done.flow.slot(x): i.name for x, i in applied.sources.items() if x in done.flow.leaves}
+    return shardings, done, applied.changed
 
 
 def _tell(module: Module, done: Propagated, ctx: PassContext) -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 
 from heron.errors import HeronError
@@ -20,13 +20,17 @@ _OPEN = having(Trait.CALL, Trait.CONTROL_FLOW)
 
 @dataclass(eq=False)
 class Box:
-    """One instruction, or a computation inside one. ``inside`` are graphs drawn within; sizes are filled in later."""
+    """One instruction, or a computation inside one. ``inside`` are graphs drawn within; sizes are filled in later.
+
+    ``marks`` are small coloured fields with a word each, drawn at the right edge.
+    """
 
     name: str
     lines: list[str]
     kind: str
     instruction: Instruction | None = None
     inside: list[Graph] = field(default_factory=list)
+    marks: list[tuple[str, str]] = field(default_factory=list)
     x: float = 0.0
     y: float = 0.0
     width: float = 0.0
@@ -46,6 +50,13 @@ class Graph:
     def count(self) -> int:
         """Boxes, those inside boxes too."""
         return len(self.boxes) + sum(g.count() for b in self.boxes for g in b.inside)
+
+    def walk(self) -> Iterator[Box]:
+        """All boxes, those inside boxes too."""
+        for box in self.boxes:
+            yield box
+            for inner in box.inside:
+                yield from inner.walk()
 
 
 def graph_of(c: Computation, chosen: Iterable[Instruction] | None = None, closed: bool = False) -> Graph:

@@ -16,6 +16,9 @@ _FILLS = {
     "get-tuple-element": "#f4f4f4",
 }  # fmt: skip
 
+#: side of a mark
+MARK = 8
+
 _STYLE = (
     "text{font:11px ui-monospace,monospace;fill:#1d1d1f}path{fill:none;stroke:#70757d;stroke-width:1}"
     "rect{stroke:#9aa0a6;stroke-width:1}.root{stroke:#000;stroke-width:2}.chosen{stroke:#c1121f;stroke-width:3}"
@@ -84,6 +87,11 @@ def _box(box: Box, x: float, y: float, chosen: str) -> Iterator[str]:
         f'height="{box.height:.1f}" rx="3" fill="{fill}"' + (f' class="{mark}"' if mark else "") + ">"
         f"<title>{escape(str(i)) if i is not None else ''}</title></rect>"
     )
+    for n, (colour, word) in enumerate(box.marks):
+        yield (
+            f'<rect x="{left + box.width - MARK * (n + 1):.1f}" y="{top:.1f}" width="{MARK}" height="{MARK}" '
+            f'fill="{colour}"><title>{escape(word)}</title></rect>'
+        )
     for n, line in enumerate(box.lines):
         yield f'<text x="{left + PAD:.1f}" y="{top + PAD / 2 + LINE * (n + 0.8):.1f}">{escape(line)}</text>'
     at, down = left + GAP_X, top + len(box.lines) * LINE + PAD + TITLE

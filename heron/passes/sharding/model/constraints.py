@@ -8,7 +8,7 @@ loop stays free. At the end of a chain of constraints, later users of the first 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
 
 from heron.analysis.sharding.program import ProgramShardings
 from heron.hlo.calls.markers import BORDERS
@@ -19,9 +19,17 @@ from heron.hlo.ir.op import Trait
 from heron.hlo.sharding.atoms import TensorSharding
 
 
-def apply_constraints(module: Module, shardings: ProgramShardings) -> bool:
-    """Pass on what constraints say; whether users of values have changed. What is new of values is in `shardings`."""
-    changed = False
+@dataclass(slots=True)
+class Applied:
+    """The outcome: whether users of values have changed, and the constraint that each value got its sharding from."""
+
+    changed: bool = False
+    sources: dict[Instruction, Instruction] = field(default_factory=dict)
+
+
+def apply_constraints(module: Module, shardings: ProgramShardings) -> Applied:
+    """Pass on what constraints say; the shardings of values that follow from them are put into `shardings`."""
+    applied = Applied()
     callers = module.callers()
     for c in module.non_fusion_computations():
         found = [i for i in c.instructions if is_constraint(i)]
@@ -29,9 +37,9 @@ def apply_constraints(module: Module, shardings: ProgramShardings) -> bool:
             continue
         order = {i: n for n, i in enumerate(c.post_order())}
         for i in sorted(found, key=order.__getitem__):
-            changed |= _take_the_last(i, shardings, order)
-            changed |= _apply(i, shardings, callers)
-    return changed
+            applied.changed |= _take_the_last(i, shardings, order)
+            applied.changed |= _apply(i, shardings, callers, applied.sources)
+    return applied
 
 
 def is_constraint(i: Instruction) -> bool:
@@ -48,7 +56,12 @@ def _is_free(s: TensorSharding) -> bool:
     return all(s.is_open) and not any(s.dims)
 
 
-def _apply(i: Instruction, shardings: ProgramShardings, callers: Mapping[Computation, list[Instruction]]) -> bool:
+def _apply(
+    i: Instruction,
+    shardings: ProgramShardings,
+    callers: Mapping[Computation, list[Instruction]],
+    sources: dict[Instruction, Instruction],
+) -> bool:
     """Give the operand of a closed constraint its sharding, or make the operand's users read the constraint."""
     x, s = _captured(i.operands[0], callers), shardings.of(i)
     if any(s.is_open) or i in shardings.groups or not _is_free(shardings.of(x)):
@@ -57,6 +70,7 @@ def _apply(i: Instruction, shardings: ProgramShardings, callers: Mapping[Computa
         return False
     if not _is_on_an_edge(x):
         shardings.set(x, (), s)
+        sources[x] = i
         return False
     if s.unreduced:
         shardings.set(x, (), replace(shardings.of(x), unreduced=s.unreduced))

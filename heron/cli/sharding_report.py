@@ -1,0 +1,236 @@
+"""The shardings of a program, why they are so, and what they cost: the content of ``heron shard``."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from typing import Any
+
+from heron.analysis.cost.communication import WAYS, communicates, group_size
+from heron.analysis.cost.program import program_cost
+from heron.analysis.sharding.program import ProgramShardings
+from heron.analysis.sharding.propagate import Propagated
+from heron.analysis.sharding.reasons import Reasons, Refused, Step, sharding_text
+from heron.buffers.memory import Memory
+from heron.cli.mesh import annotate, mesh_of_text, remeshed
+from heron.errors import HeronError
+from heron.hlo.facts import is_given
+from heron.hlo.ir.instruction import Instruction
+from heron.hlo.ir.module import Module
+from heron.hlo.ir.origin import origin
+from heron.hlo.ir.shape import Shape, ShapeIndex
+from heron.hlo.sharding.atoms import AtomicMesh, TensorSharding
+from heron.options import Options
+from heron.passes.copies.flatten_call_graph import FlattenCallGraph
+from heron.passes.framework.base import Pass
+from heron.passes.framework.context import PassContext
+from heron.passes.sharding.constant_splitter import ConstantSplitter
+from heron.passes.sharding.sharding_importer import ShardingImporter
+from heron.passes.sharding.sharding_propagation import find_shardings
+from heron.passes.sharding.spmd_partitioner import SpmdPartitioner
+from heron.passes.simplify.cse import Cse
+from heron.passes.simplify.dce import Dce
+from heron.passes.simplify.tuple_simplifier import TupleSimplifier
+from heron.targets import Target
+from heron.trace import Trace
+from heron.trace.why import Answer
+
+
+@dataclass(frozen=True, slots=True)
+class Value:
+    """A value: its sharding, the part that each device has, and how it came about."""
+
+    instruction: Instruction
+    index: ShapeIndex
+    name: str
+    shape: Shape
+    sharding: TensorSharding
+    text: str
+    local: Shape
+    steps: list[Step]
+    refusals: list[Refused]
+
+    @property
+    def local_bytes(self) -> int:
+        """Bytes of one device's part."""
+        return self.local.byte_size
+
+    def to_json(self) -> dict[str, Any]:
+        """Stable fields."""
+        return {
+            "name": self.name,
+            "opcode": self.instruction.opcode,
+            "shape": str(self.shape.bare),
+            "sharding": self.text,
+            "local_shape": str(self.local.bare),
+            "local_bytes": self.local_bytes,
+            "from": origin(self.instruction),
+            "steps": [{n: getattr(s, n) for n in Step.__slots__} for s in self.steps],
+            "refused": [{n: getattr(r, n) for n in Refused.__slots__} for r in self.refusals],
+        }
+
+
+@dataclass(frozen=True, slots=True)
+class Transfer:
+    """A collective of the partitioned program. Bytes and seconds are those of one device and one run."""
+
+    name: str
+    opcode: str
+    where: str
+    devices: int
+    bytes: int
+    wire_bytes: float
+    seconds: float
+    runs: float
+    known: bool
+
+    def to_json(self) -> dict[str, Any]:
+        """Stable fields: as the attributes."""
+        return {n: getattr(self, n) for n in Transfer.__slots__}
+
+
+@dataclass(slots=True)
+class ShardingReport:
+    """A module with a sharding for every value, the reasons, and the program that each device runs.
+
+    Attributes:
+        module: the global program.
+        partitioned: one device's program; None if it cannot be made, and `refusal` says why.
+    """
+
+    module: Module
+    mesh: AtomicMesh
+    shardings: ProgramShardings
+    done: Propagated
+    reasons: Reasons
+    partitioned: Module | None = None
+    refusal: HeronError | None = None
+    transfers: list[Transfer] = field(default_factory=list)
+    seconds: float = 0.0
+    peak: int = 0
+
+    @staticmethod
+    def of(
+        module: Module, mesh: str = "", inputs: tuple[str, ...] = (), outputs: tuple[str, ...] = ()
+    ) -> ShardingReport:
+        """Propagate through `module`, spread over `mesh` where one is given; `inputs` and `outputs` as on the command
+        line. Raises CLI060 to CLI063 and what the passes raise."""
+        ctx = PassContext()
+        chosen = mesh_of_text(mesh) if mesh else None
+        if chosen is not None and _is_bare(module):
+            annotate(module, chosen, inputs, outputs)
+        _run(module, ctx, ShardingImporter(), FlattenCallGraph(), ConstantSplitter())
+        if chosen is not None:
+            remeshed(module, chosen)
+            annotate(module, chosen, inputs, outputs)
+        if module.num_partitions == 1 or _is_bare(module):
+            hint = "--mesh x=2,y=4 --in 0=x,y shards a parameter"
+            raise HeronError(
+                "CLI063", "the program is for one device, or nothing in it is sharded", where=module.name, hint=hint
+            )
+        shardings, done, _ = find_shardings(module)
+        shardings.write(module)
+        return ShardingReport(module, shardings.mesh, shardings, done, Reasons(done))
+
+    def partition(self, target: Target) -> None:
+        """Make one device's program and estimate its collectives on a machine."""
+        module = self.module.clone()
+        try:
+            _run(module, PassContext(), SpmdPartitioner(), Dce(), TupleSimplifier(), Cse())
+        except HeronError as error:
+            self.refusal = error
+            return
+        self.partitioned = module
+        self._compile(module.clone(), target)
+        cost = program_cost(module, target)
+        for step in cost.steps:
+            op = communicates(step.instruction)
+            if op is None:
+                continue
+            devices = group_size(op, module)
+            payload = max(_bytes(op), sum(map(_bytes, op.operands)))
+            wire = payload * WAYS[op.opcode.removesuffix("-start")].part(devices) if devices > 1 else 0.0
+            self.transfers.append(
+                Transfer(
+                    op.name, op.opcode, origin(op), devices, payload, wire, step.estimate.seconds, step.runs, step.known
+                )
+            )
+
+    def _compile(self, module: Module, target: Target) -> None:
+        """Estimate the time of a run and the memory of one device, from its program after all passes."""
+        from heron.backends.compiler import Compilation
+
+        compilation = Compilation(module, target, Options(), Trace())
+        self.peak = Memory.of(compilation.buffers).peak
+        self.seconds = program_cost(compilation.scheduled, target).seconds
+
+    def why(self, name: str) -> Answer:
+        """The chain of steps that led to a value's sharding, and what was refused. Raises CLI039."""
+        v = self.value(name)
+        steps = [f"  {step}" for step in self.reasons.chain(v.instruction, v.index)]
+        refused = [f"  {refusal}" for refusal in v.refusals]
+        head = f"%{v.name} {v.shape.bare} is {v.text}, {v.local.bare} on each device"
+        return Answer(head, lines=[*(steps or ["  no axis reached it"]), *refused])
+
+    def values(self) -> Iterator[Value]:
+        """Every array of the program but scalars and constants, in order."""
+        for c in self.module.non_fusion_computations():
+            for i in c.post_order():
+                if i in self.done.flow.leaves and (not is_given(i) or i.opcode == "parameter"):
+                    yield from self._leaves(i)
+
+    def value(self, name: str) -> Value:
+        """The value of that name, ``while.1{2}`` for part of a tuple. Raises CLI039."""
+        import difflib
+
+        base, _, rest = name.removeprefix("%").partition("{")
+        index = tuple(int(n) for n in rest.rstrip("}").split(",") if n.strip().isdigit())
+        named = {i.name: i for c in reversed(self.module.computations) for i in c.instructions}
+        i = named.get(base)
+        found = [] if i is None or i not in self.done.flow.leaves else list(self._leaves(i, scalars=True))
+        for value in found:
+            if value.index[: len(index)] == index:
+                return value
+        near = difflib.get_close_matches(base, named, 1)
+        hint = f"did you mean '{near[0]}'?" if near and near[0] != base else "`heron shard FILE --all` lists them"
+        raise HeronError("CLI039", f"no sharded value is called '{name}'", where=self.module.name, hint=hint)
+
+    def _leaves(self, i: Instruction, scalars: bool = False) -> Iterator[Value]:
+        for index, leaf in i.shape.leaves():
+            if not leaf.is_array or not (leaf.rank or scalars):
+                continue
+            s = self.shardings.of(i, index)
+            local = leaf.with_dims(self.mesh.local_dims(leaf.dims, s))
+            name = i.name + ("{" + ",".join(map(str, index)) + "}" if index else "")
+            steps, refusals = self.reasons.steps(i, index), self.reasons.refusals(i, index)
+            yield Value(i, index, name, leaf, s, sharding_text(self.done, s), local, steps, refusals)
+
+    def to_json(self) -> dict[str, Any]:
+        """Stable fields: ``mesh`` (sizes by axis), ``devices``, ``values``, ``collectives``, ``seconds``
+        and ``peak_bytes`` of one device."""
+        return {
+            "mesh": dict(self.mesh.mesh.axes),
+            "devices": self.mesh.count,
+            "values": [v.to_json() for v in self.values()],
+            "collectives": [t.to_json() for t in self.transfers],
+            "wire_bytes": sum(t.runs * t.wire_bytes for t in self.transfers),
+            "seconds": self.seconds,
+            "peak_bytes": self.peak,
+            "refusal": None if self.refusal is None else str(self.refusal),
+        }
+
+
+def _is_bare(module: Module) -> bool:
+    """Whether nothing in the module says how it is sharded."""
+    return not any("sharding" in i.extras for i in module.instructions()) and "xla.sdy" not in str(
+        module.header.get("frontend_attributes", "")
+    )
+
+
+def _run(module: Module, ctx: PassContext, *steps: Pass) -> None:
+    for step in steps:
+        ctx.run_pass(step, module)
+
+
+def _bytes(i: Instruction) -> int:
+    return sum(leaf.byte_size for _, leaf in i.shape.leaves() if leaf.is_array)

@@ -1,0 +1,195 @@
+"""``heron shard``: how the values of a program are spread over devices, why, and what it costs."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import click
+
+from heron import files, targets
+from heron.cli.common import (
+    examples,
+    file_argument,
+    json_option,
+    load_module,
+    print_json,
+    print_table,
+    print_text,
+    target_option,
+)
+from heron.errors import HeronError
+from heron.trace.summary import seconds, size, table
+
+if TYPE_CHECKING:
+    from heron.analysis.sharding.reasons import Step
+    from heron.cli.sharding_report import ShardingReport, Value
+
+
+@click.command(
+    short_help="Show how values are spread over devices, why, and the collectives.",
+    epilog=examples(
+        "heron shard model.hlo --mesh x=2,y=4 --in 0=x,y",
+        "heron shard model.hlo --mesh x=2,y=4 --in 0=x,y --tiles 0",
+        "heron shard model.hlo --mesh x=2 --in 0=x --draw model.svg",
+    ),
+)
+@file_argument
+@click.option("--mesh", metavar="x=2,y=4", default="", help="Axes of the devices; by default those that FILE names.")
+@click.option(
+    "--in",
+    "inputs",
+    metavar="N=x,y",
+    multiple=True,
+    help="Split parameter N: one entry a dimension, axes joined by '+', '-' for none, '?' where more may follow.",
+)
+@click.option("--out", "outputs", metavar="N=x,y", multiple=True, help="Split result N, in the same form.")
+@click.option("--top", metavar="N", type=click.IntRange(1), default=20, show_default=True, help="Values to show.")
+@click.option("--all", "everything", is_flag=True, help="Show all values.")
+@click.option("--why", metavar="NAME", help="Show how each axis of a value came to it, back to what was given.")
+@click.option("--tiles", metavar="NAME", help="Show the tiles of a value and the devices that have them.")
+@click.option("--draw", metavar="OUT", help="Draw the program, or the tiles: OUT.svg, or a page OUT.html.")
+@target_option
+@json_option
+def command(
+    file: str,
+    mesh: str,
+    inputs: tuple[str, ...],
+    outputs: tuple[str, ...],
+    top: int,
+    everything: bool,
+    why: str | None,
+    tiles: str | None,
+    draw: str | None,
+    target: str,
+    as_json: bool,
+) -> None:
+    """Find a sharding for every value of FILE, which is sharded or is given shardings by --mesh, --in and --out.
+
+    For each value: the part that one device has, and which neighbour gave each axis at which priority; `heron why FILE
+    --sharding NAME` shows the whole chain. Below are the collectives of the program that each device runs, with their
+    source lines, bytes and estimated time on the target.
+    """
+    from heron.cli.sharding_report import ShardingReport
+
+    if draw is not None and not draw.endswith((".svg", ".html")):
+        raise HeronError("CLI034", f"'{draw}' is not a picture", hint="--draw OUT.svg or OUT.html")
+    machine = targets.get(target)
+    report = ShardingReport.of(load_module(file, target), mesh, inputs, outputs)
+    if why is not None:
+        answer = report.why(_named(report, why))
+        print_json(answer.to_json()) if as_json else print_text("\n".join([answer.text, *answer.lines]))
+        return
+    if tiles is not None:
+        _tiles(report, report.value(_named(report, tiles)), draw)
+        return
+    if draw is not None:
+        _draw(report, draw)
+        return
+    report.partition(machine)
+    if as_json:
+        print_json(report.to_json())
+        return
+    _show(report, top, everything)
+
+
+def _named(report: ShardingReport, name: str) -> str:
+    """The name of parameter N where a number is given, else the name."""
+    parameters = report.module.entry.parameters
+    return parameters[int(name)].name if name.isdigit() and int(name) < len(parameters) else name
+
+
+def _tiles(report: ShardingReport, value: Value, draw: str | None) -> None:
+    from heron.trace.graph.tiles import Tiles
+
+    picture = Tiles.of(value.name, value.shape, value.sharding, report.mesh)
+    if draw is None:
+        print_text(picture.text())
+        return
+    files.write_text(draw, picture.svg())
+
+
+def _draw(report: ShardingReport, draw: str) -> None:
+    from heron.trace.graph.boxes import graph_of
+    from heron.trace.graph.drawing import html, svg
+
+    graph = graph_of(report.module.entry)
+    values: dict[object, list[Value]] = {}
+    for value in report.values():
+        values.setdefault(value.instruction, []).append(value)
+    for box in graph.walk():
+        for value in values.get(box.instruction, ())[:4]:
+            box.lines.append(f"{value.text}: {value.local.bare}"[:60])
+            for n, axis in _axes(report, value):
+                colour = _COLOURS[n % len(_COLOURS)]
+                if (colour, axis) not in box.marks:
+                    box.marks.append((colour, axis))
+    files.write_text(draw, (svg if draw.endswith(".svg") else html)(graph))
+
+
+#: of the axes of a mesh, in order
+_COLOURS = ("#c1121f", "#1d6fb8", "#2a9134", "#e09f00", "#7b2cbf", "#00889b", "#8d5524", "#6c757d")
+
+
+def _axes(report: ShardingReport, value: Value) -> list[tuple[int, str]]:
+    """The axes that split a value: their numbers in the mesh, and their names."""
+    mesh = report.mesh
+    numbers = sorted({mesh.axes[a].number for a in value.sharding.used})
+    return [(n, mesh.mesh.axes[n][0]) for n in numbers]
+
+
+def _show(report: ShardingReport, top: int, everything: bool) -> None:
+    module, values = report.module, list(report.values())
+    print_text(f"{module.name} over {report.mesh.mesh}: {report.mesh.count} devices")
+    shown = values if everything else _chosen(report, values, top)
+    made = table("value", "shape", "sharding", "each device", "why")
+    for v in shown:
+        made.add_row(v.name, str(v.shape.bare), v.text, str(v.local.bare), _why(v))
+    print_table(made)
+    if len(shown) < len(values):
+        print_text(f"… and {len(values) - len(shown)} more; --all shows them")
+    refused = [r for v in shown for r in v.refusals]
+    if refused:
+        print_text("\n".join(["", "refused", *(f"  {line}" for line in dict.fromkeys(map(str, refused)))]))
+    _show_transfers(report)
+
+
+def _chosen(report: ShardingReport, values: list[Value], top: int) -> list[Value]:
+    """Parameters and results, then the largest others, in the order of the program."""
+    entry = report.module.entry
+    ends = [
+        v
+        for v in values
+        if v.instruction.parent is entry and (v.instruction.opcode == "parameter" or v.instruction.is_root)
+    ]
+    kept = set(map(id, ends[:top]))
+    rest = sorted((v for v in values if id(v) not in kept), key=lambda v: -v.local_bytes)
+    kept |= set(map(id, rest[: max(0, top - len(kept))]))
+    return [v for v in values if id(v) in kept]
+
+
+def _why(v: Value) -> str:
+    """``'x' from %dot.1 (3); 'y' given``: the neighbour and the level of priority."""
+    parts = [f"{s.axes} from %{s.source} ({s.level})" if s.level else f"{s.axes} {_giver(s)}" for s in v.steps]
+    return "; ".join(parts) or "whole"
+
+
+def _giver(s: Step) -> str:
+    return f"by %{s.by}" if s.by else "given"
+
+
+def _show_transfers(report: ShardingReport) -> None:
+    if report.refusal is not None:
+        print_text(f"\nno program for each device: {report.refusal}")
+        return
+    print_text(f"\neach device: {size(report.peak)} of memory at most, about {seconds(report.seconds)} a run")
+    total = sum(t.runs * t.wire_bytes for t in report.transfers)
+    time = sum(t.runs * t.seconds for t in report.transfers)
+    if not report.transfers:
+        print_text("\nno collectives")
+        return
+    print_text(f"\ncollectives: {size(total)} on the wire of each device, about {seconds(time)}")
+    made = table("op", "from", "devices>", "runs>", "bytes>", "on the wire>", "time>")
+    for t in report.transfers:
+        runs = f"{t.runs:g}" + "?" * (not t.known)
+        made.add_row(t.name, t.where, str(t.devices), runs, size(t.bytes), size(t.wire_bytes), seconds(t.seconds))
+    print_table(made)

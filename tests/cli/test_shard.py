@@ -1,0 +1,125 @@
+"""`heron shard` and `heron why --sharding`: shardings, reasons, collectives, pictures, errors."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from tests.support import heron
+
+PROGRAM = """HloModule two_layers
+ENTRY e {
+  x = f32[8,16] parameter(0)
+  w = f32[16,32] parameter(1)
+  v = f32[32,16] parameter(2)
+  h = f32[8,32] dot(x, w), lhs_contracting_dims={1}, rhs_contracting_dims={0}
+  t = f32[8,32] tanh(h)
+  ROOT y = f32[8,16] dot(t, v), lhs_contracting_dims={1}, rhs_contracting_dims={0}
+}
+"""
+SHARDED = ("--mesh", "x=2,y=4", "--in", "0=x", "--in", "w=-,y", "--in", "2=y")
+
+
+@pytest.fixture
+def program(tmp_path: Path) -> str:
+    path = tmp_path / "layers.hlo"
+    path.write_text(PROGRAM)
+    return str(path)
+
+
+def test_values_and_collectives(program: str) -> None:
+    shown = heron("shard", program, *SHARDED)
+    assert shown.code == 0, shown.err
+    assert "two_layers over mesh['x'=2,'y'=4]: 8 devices" in shown.out
+    rows = {line.split()[0]: line for line in shown.out.splitlines() if line.strip()}
+    assert "[{'x'}, {'y'}]" in rows["t"] and "f32[4,8]" in rows["t"] and "'y' from %h (3)" in rows["t"]
+    assert "all-reduce" in rows and " of memory at most" in shown.out
+
+
+def test_json(program: str) -> None:
+    document = json.loads(heron("shard", program, *SHARDED, "--json").out)
+    assert document["devices"] == 8 and document["mesh"] == {"x": 2, "y": 4}
+    values = {v["name"]: v for v in document["values"]}
+    assert values["h"]["local_shape"] == "f32[4,8]"
+    assert [s["source"] for s in values["h"]["steps"]] == ["x", "w"]
+    (transfer,) = document["collectives"]
+    assert transfer["opcode"] == "all-reduce" and transfer["devices"] == 4 and transfer["bytes"] == 4 * 16 * 4
+    assert document["wire_bytes"] == transfer["wire_bytes"] > 0 and document["peak_bytes"] > 0
+
+
+def test_the_chain_of_a_value(program: str) -> None:
+    shown = heron("shard", program, *SHARDED, "--why", "t")
+    assert shown.out.splitlines() == [
+        "%t f32[8,32] is [{'x'}, {'y'}], f32[4,8] on each device",
+        "  %t dimension 0: 'x' from %h by the tanh %t (level 3, along pass-through factors)",
+        "  %h dimension 0: 'x' from %x by the dot %h (level 3, along pass-through factors)",
+        "  %x dimension 0: 'x' given",
+        "  %t dimension 1: 'y' from %h by the tanh %t (level 3, along pass-through factors)",
+        "  %h dimension 1: 'y' from %w by the dot %h (level 3, along pass-through factors)",
+        "  %w dimension 1: 'y' given",
+    ]
+
+
+def test_why_sharding_of_a_sharded_file(tmp_path: Path) -> None:
+    path = tmp_path / "sharded.hlo"
+    path.write_text("""HloModule m, num_partitions=2
+ENTRY e {
+  a = f32[8] parameter(0), sharding={devices=[2]<=[2]}
+  ROOT n = f32[8] negate(a)
+}
+""")
+    shown = heron("why", str(path), "--sharding", "n")
+    assert shown.code == 0, shown.err
+    assert "%a dimension 0: 'axis_0' given" in shown.out
+
+
+def test_tiles(program: str, tmp_path: Path) -> None:
+    shown = heron("shard", program, *SHARDED, "--tiles", "t")
+    assert shown.out.splitlines()[2:] == [
+        "       0:8  8:16  16:24  24:32",
+        "  0:4  0    1     2      3",
+        "  4:8  4    5     6      7",
+    ]
+    picture = tmp_path / "tiles.svg"
+    assert heron("shard", program, *SHARDED, "--tiles", "t", "--draw", str(picture)).code == 0
+    assert picture.read_text().count("<rect") == 8
+
+
+def test_graph(program: str, tmp_path: Path) -> None:
+    picture = tmp_path / "graph.svg"
+    assert heron("shard", program, *SHARDED, "--draw", str(picture)).code == 0
+    assert "[{'x'}, {'y'}]: f32[4,8]".replace("'", "&#x27;") in picture.read_text()
+
+
+def test_a_sharded_file_on_another_mesh(tmp_path: Path) -> None:
+    path = tmp_path / "sharded.hlo"
+    path.write_text("""HloModule m, num_partitions=4
+ENTRY e {
+  a = f32[64] parameter(0), sharding={mesh['x'=2,'y'=2], [{'x', 'y'}]}
+  ROOT n = f32[64] negate(a)
+}
+""")
+    document = json.loads(heron("shard", str(path), "--mesh", "x=8,y=4", "--json").out)
+    assert document["devices"] == 32 and document["values"][-1]["local_shape"] == "f32[2]"
+
+
+@pytest.mark.parametrize(
+    "options, code, words",
+    [
+        (("--mesh", "x=2", "--in", "0=z"), "CLI061", "the mesh has no axis 'z'"),
+        (("--mesh", "x=3", "--in", "0=x"), "CLI062", "8 elements in 3 parts"),
+        (("--mesh", "x=2", "--in", "7=x"), "CLI061", "there is no parameter 7"),
+        (("--mesh", "x=2", "--in", "0=x,x"), "CLI061", "used twice"),
+        (("--mesh", "x=2", "--in", "0=x,-,-"), "CLI061", "3 dimensions are given"),
+        (("--mesh", "x=two"), "CLI060", "'x=two' is no axis"),
+        (("--mesh", "x=2", "--out", "1=x"), "CLI061", "there is no result 1"),
+        ((), "CLI063", "one device"),
+        ((*SHARDED, "--tiles", "nothing"), "CLI039", "no sharded value"),
+        ((*SHARDED, "--draw", "x.png"), "CLI034", "is not a picture"),
+    ],
+)
+def test_errors(program: str, options: tuple[str, ...], code: str, words: str) -> None:
+    shown = heron("shard", program, *options)
+    assert shown.code == 2 and code in shown.err and words in shown.err, shown.err
