@@ -174,6 +174,9 @@ class Compilation:
         for t in walk(lowered.thunks):
             if not isinstance(t, KernelThunk):
                 trace.count_thunk(kind_of(t))
+        spread = self.spread
+        if spread.devices > 1:
+            trace.note(f"the program is for {spread.devices} devices; memory and threads are those of each")
         stages = Stages(lambda: self)
         facts = ProgramInfo(
             self.source.name, self.target.name, self.signature, kernels, self.buffers, trace, stages, self.spread

@@ -23,6 +23,7 @@ from heron.cli.common import (
     target_option,
     timeout_option,
 )
+from heron.cli.devices import counts, devices_option, own_jobs, settle
 from heron.cli.job import Job, job_options
 from heron.cli.progress import interruptible, progress
 from heron.errors import HeronError
@@ -30,6 +31,7 @@ from heron.trace import Trace
 from heron.trace.summary import seconds
 
 if TYPE_CHECKING:
+    from heron.hlo.ir.module import Module
     from heron.runtime.executable import Executable
 
 
@@ -44,6 +46,8 @@ if TYPE_CHECKING:
         "cat model.hlo | heron run - --random 0 --json",
         "heron run model.heron --random 0",
         "heron run 'open.mlir(f32[8,4])' --random 0",
+        "heron run sharded.hlo --devices 8 --random 0",
+        "heron run local.hlo --devices 2x4 --inputs 'in-{}.npz' --save 'out-{}.npz'",
     ),
 )
 @file_argument
@@ -53,6 +57,7 @@ if TYPE_CHECKING:
     metavar="WHAT",
     help="Checks of the simulated GPU: all, or some of races,bounds,uninit,divergence. A finding: exit code 2.",
 )
+@devices_option
 @job_options
 @memory_limit_option
 @timeout_option
@@ -62,6 +67,10 @@ def command(
     file: str, target: str, job: Job, timeout: int | None, check: str | None, as_json: bool, **asked: Any
 ) -> int:
     """Compile FILE (HLO text, - for standard input), run it and show its outputs; or run a saved program (.heron).
+
+    On several devices a program with shardings takes global arrays, which it cuts, and gives global arrays. One that is
+    partitioned already runs on the arrays of each device: the same for all, unless a file name contains {}, which
+    stands for the device's number.
 
     With --expect, compare the outputs: exit code 0 if all agree, 1 if values differ.
     """
@@ -79,8 +88,7 @@ def command(
             why="the simulated GPU has them",
             hint=f"--target sim:{target if target.startswith('sm_') else 'sm_90'}",
         )
-    module = load_module(file, target, arrays=job.at_hand)
-    arrays = job.arrays(module)
+    module = _for_devices(load_module(file, target, arrays=job.at_hand), asked["devices"])
     from heron.compiling import compile_module
 
     trace = Trace(module.name, target)
@@ -89,6 +97,9 @@ def command(
     with progress(trace, f"compiling {module.name} for {target}"):
         executable = compile_module(module, machine, options, trace)
     compiled = time.perf_counter()
+    if executable.devices > 1 and not executable.spread.is_known:
+        return _on_each(executable, job, {"compile_seconds": compiled - start}, as_json)
+    arrays = job.arrays(module)
     room.require(executable.memory["peak"] - executable.memory["arguments"], f"the buffers of {module.name} take")
     times = {"compile_seconds": compiled - start}
     outputs = _run(executable, arrays, times, timeout)
@@ -104,12 +115,43 @@ def _run_saved(file: str, job: Job, as_json: bool) -> int:
 
     start = time.perf_counter()
     executable = load_program(file)
+    if executable.devices > 1:
+        return _on_each(executable, job, {"load_seconds": time.perf_counter() - start}, as_json)
     arrays = job.arrays(parse(executable.stage("scheduled")))
     times = {"load_seconds": time.perf_counter() - start}
     outputs = _run(executable, arrays, times)
     if not as_json:
         _say(executable.name, executable.target, "loaded", *times.values())
     return job.finish(arrays, outputs, {"module": executable.name, "target": executable.target, **times}, as_json)
+
+
+def _for_devices(module: Module, devices: tuple[int | None, int] | None) -> Module:
+    """The module with other numbers of devices, where they are asked for."""
+    replicas, partitions = counts(module, devices)
+    if (replicas, partitions) != (module.replica_count, module.num_partitions):
+        module = module.clone()
+        module.set_counts(replicas, partitions)
+    return module
+
+
+def _on_each(executable: Executable, job: Job, times: dict[str, float], as_json: bool) -> int:
+    """Run a program on the arrays of each device."""
+    from heron.evaluator.devices import World
+    from heron.hlo.text import parse
+
+    devices = World(executable.spread.replicas, executable.spread.partitions).devices
+    jobs, local = own_jobs(job, len(devices)), parse(executable.stage("scheduled"))
+    given = [j.arrays(local) for j in jobs]
+    start = time.perf_counter()
+    with interruptible():
+        results = executable.run_devices(given if len(given) > 1 else given * len(devices))
+    times["run_seconds"] = time.perf_counter() - start
+    if not as_json:
+        where = f"{executable.target}, {len(devices)} devices"
+        _say(executable.name, where, "loaded" if "load_seconds" in times else "compiled", *times.values())
+    document = {"module": executable.name, "target": executable.target, **times}
+    each = jobs if len(jobs) > 1 else [job] * len(devices)
+    return settle(devices, each, given, results, document, as_json)
 
 
 def _run(

@@ -8,8 +8,8 @@ the devices are to stop.
 Sums are in the order of ranks, whoever comes first: a chunk of an all-reduce is computed by one member, block by block,
 and written to all of them.
 
-A member that waits looks for the others a while and then sleeps (Linux: futex). With more devices than CPUs it gives
-way each time it looks, so that the devices it waits for can run.
+A member that waits looks for the others a while, then goes on looking but gives way each time, so that they can run if
+there are fewer CPUs than threads, and then sleeps (Linux: futex).
 """
 
 from __future__ import annotations
@@ -100,15 +100,12 @@ def _write_wait(module: Module) -> None:
             with f.when(f.load("i32", sleepers, order="seq_cst").ne(0)):
                 _wake(f, generation)
             f.ret(0, "i32")
-        looks, yields = world["looks"], world["yields"].ne(0)
-        with f.loop(0, looks, type_="i32"):
-            with f.when(f.load("i32", generation, order="acquire").ne(before)):
-                f.ret(0, "i32")
-            crowded, alone = f.fork(yields)
-            with crowded:
-                f.call(_YIELD)
-            with alone:
-                f.line(_PAUSE[platform.machine()])
+        with f.loop(0, world["looks"], type_="i32"):
+            _return_if_complete(f, generation, before)
+            f.line(_PAUSE[platform.machine()])
+        with f.loop(0, world["yields"], type_="i32"):
+            _return_if_complete(f, generation, before)
+            f.call(_YIELD)
         f.change("add", "i32", sleepers, 1, "seq_cst")
         result = f.variable("i32", 0)
         with f.repeat() as each:
@@ -120,6 +117,11 @@ def _write_wait(module: Module) -> None:
             _sleep(f, generation, before, "@slice")
         f.change("sub", "i32", sleepers, 1, "seq_cst")
         f.ret(result.get())
+
+
+def _return_if_complete(f: Function, generation: Value, before: Value) -> None:
+    with f.when(f.load("i32", generation, order="acquire").ne(before)):
+        f.ret(0, "i32")
 
 
 def _slot(f: Function, row: Value, rank: Value) -> View:

@@ -33,6 +33,11 @@ class Spread:
     def devices(self) -> int:
         return self.replicas * self.partitions
 
+    @property
+    def is_known(self) -> bool:
+        """Whether the program says how all of its arrays are spread."""
+        return self.partitions == 1 or all(a.sharding for a in (*self.arguments, *self.outputs))
+
     def cut(self, arrays: Sequence[np.ndarray], local: Sequence[Shape]) -> list[list[np.ndarray]]:
         """Each device's arguments out of global ones, in the shapes of one device.
 

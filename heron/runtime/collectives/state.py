@@ -30,7 +30,7 @@ COLLECTIVE, WORKER, LAUNCH, WAIT = "heron_collective", "heron_device", "heron_la
 class World(ctypes.Structure):
     """``launch``: the number of launches; devices sleep on it. ``failed``: not 0 where devices must stop. ``stop``: its
     threads are to end. ``done``: devices that have ended this launch; the caller sleeps on it. ``count``: devices.
-    ``looks``: how often a device looks for the others before it sleeps; ``yields``: whether it gives way in between.
+    ``looks``, ``yields``: how often a device looks for the others before it gives way, and then before it sleeps.
     """
 
     _fields_ = [
