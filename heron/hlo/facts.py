@@ -95,6 +95,11 @@ def works_in_step(i: Instruction) -> bool:
     return i.op.is_elementwise or Trait.IN_PLACE in i.op.traits
 
 
+def works_on_own_operand(i: Instruction) -> bool:
+    """Whether each output may be computed where the operand of the same number lies: sort, all-reduce."""
+    return Trait.IN_PLACE in i.op.traits and Trait.CALL not in i.op.traits
+
+
 # -- work ------------------------------------------------------------------------------------------------------------
 def is_expensive(i: Instruction) -> bool:
     """Whether an element costs more to compute again than to keep: divisions, roots and transcendental functions."""

@@ -21,7 +21,7 @@ def reads_in_step(i: Instruction, operand: int, output_index: ShapeIndex) -> boo
     source, target = i.operands[operand].shape, i.shape.at(output_index)
     if not source.is_array or not same_steps(source, target):
         return False
-    if i.opcode == "sort":  # sorts what it is given where it is
+    if facts.works_on_own_operand(i):
         return output_index == ((operand,) if i.shape.is_tuple else ())
     if i.opcode != "fusion":
         return i.op.is_elementwise and sum(o is i.operands[operand] for o in i.operands) == 1

@@ -105,10 +105,8 @@ class _Collective:
         """The cut of each operand along the op's dimension, or its place in the result."""
         dim, found = self.i.dimensions[0], list[Piece]()
         for (_, _, given), (_, _, made) in zip(self.operands, self.results, strict=True):
+            self.need_alike(given, made)
             order = memory_order(given)
-            if order != memory_order(made):
-                what = f"operand and result of '{self.i.name}' lie differently in memory"
-                raise HeronError("GEN012", what, where=str(self.i), why=f"{given} and {made}")
             dims = [given.dims[d] for d in order]
             piece = cut(dims, given.element_type.byte_size, order.index(dim), self.size)
             if piece.result_bytes(self.size) != made.byte_size or piece.part_bytes(self.size) != piece.operand_bytes:
@@ -118,7 +116,16 @@ class _Collective:
         return tuple(found)
 
     def wholes(self) -> tuple[Piece, ...]:
+        """Each operand as it is."""
+        for (_, _, given), (_, _, made) in zip(self.operands, self.results, strict=True):
+            self.need_alike(given, made)
         return tuple(whole(s.dims, s.element_type.byte_size) for _, _, s in self.operands)
+
+    def need_alike(self, given: Shape, made: Shape) -> None:
+        """Raise GEN012 for an operand and a result that lie differently in memory."""
+        if memory_order(given) != memory_order(made):
+            what = f"operand and result of '{self.i.name}' lie differently in memory"
+            raise HeronError("GEN012", what, where=str(self.i), why=f"{given} and {made}")
 
     def reducers(self) -> tuple[str, ...]:
         types = [s.element_type for _, _, s in self.operands]

@@ -185,6 +185,7 @@ class AllReduce(Collective):
 
     traits = {Trait.COLLECTIVE, Trait.EQUALIZES}
     attributes = {**GROUPS, **GLOBAL_IDS, **TO_APPLY}
+    traits = {Trait.COLLECTIVE, Trait.IN_PLACE}
 
     def shape(self, i: Instruction, *operands: Shape) -> Shape:
         attr(i, "to_apply")

@@ -276,3 +276,17 @@ def test_saved_programs(tmp_path: pathlib.Path) -> None:
         loaded = heron.load(tmp_path / "m.heron")
         for got, want in zip(loaded.run_devices(inputs), program.run_devices(inputs), strict=True):
             assert (got[0] == want[0]).all()
+
+
+def test_sums_in_the_place_of_an_operand() -> None:
+    body = """x = f32[5000] parameter(0)
+    y = f32[5000] negate(x)
+    z = f32[5000] exponential(x)
+    r = (f32[5000], f32[5000]) all-reduce(y, z), ALL, to_apply=f
+    a = f32[5000] get-tuple-element(r), index=0
+    b = f32[5000] get-tuple-element(r), index=1
+    ROOT s = f32[5000] subtract(a, b)"""
+    program = heron.compile(module_of(body, reducer("f32")))
+    (line,) = [t for t in program.stage("thunks").splitlines() if "all-reduce" in t]
+    results, operands = line.partition("devices ")[2].partition("  //")[0].split(" = ")
+    assert results == operands and program.memory.temp == 20_032
