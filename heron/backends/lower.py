@@ -16,12 +16,19 @@ from typing import TYPE_CHECKING, NamedTuple
 from heron.analysis.fusion.row_blocks import row_blocks_of
 from heron.analysis.values.trip_count import noted_trips
 from heron.backends.calls import RULES
-from heron.backends.calls.collectives import COLLECTIVES, NUMBERS, collective, device_number
+from heron.backends.calls.collectives import (
+    COLLECTIVES,
+    NUMBERS,
+    TRANSFERS,
+    collective,
+    device_number,
+    transfer,
+)
+from heron.backends.refusals import no_code
 from heron.backends.row_blocks import row_blocks
 from heron.buffers.assignment import Slice
 from heron.codegen.emit import emit_kernels
 from heron.codegen.kernel import Kernel
-from heron.errors import HeronError
 from heron.hlo.calls.gemm_shape import gemm_shape
 from heron.hlo.facts import having
 from heron.hlo.ir.computation import Computation
@@ -93,6 +100,7 @@ class Lowering:
             "rng-get-and-update-state": self.random_state,
             **{opcode: partial(rule, self) for opcode, rule in RULES.items()},
             **{opcode: partial(collective, self) for opcode in COLLECTIVES},
+            **{opcode: partial(transfer, self) for opcode in TRANSFERS},
             **{opcode: partial(device_number, self) for opcode in NUMBERS},
         }
 
@@ -109,12 +117,7 @@ class Lowering:
                 continue
             rule = self._rules.get(i.opcode)
             if rule is None:
-                raise HeronError(
-                    "GEN002",
-                    f"no code generation for '{i.opcode}' on {self.target.name} yet",
-                    where=str(i),
-                    hint="`heron eval` runs it by the evaluator",
-                )
+                raise no_code(i, self.target.name)
             sum_ = self.added_product(i, thunks)
             if sum_ is not None:
                 thunks[-1] = sum_

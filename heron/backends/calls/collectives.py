@@ -12,6 +12,7 @@ from heron.analysis.devices.groups import device_groups
 from heron.backends.calls.host import call, memory_order
 from heron.backends.devices import Devices
 from heron.backends.reducers import reducer
+from heron.backends.refusals import no_code
 from heron.codegen.native.collectives import fits_slot
 from heron.errors import HeronError
 from heron.hlo.facts import having
@@ -19,7 +20,7 @@ from heron.hlo.ir.instruction import Instruction
 from heron.hlo.ir.op import Trait
 from heron.hlo.ir.shape import Shape, ShapeIndex
 from heron.runtime.collectives.evaluated import OnDevices
-from heron.runtime.collectives.exchange import Piece, Way, exchanged, gathered, scattered, whole
+from heron.runtime.collectives.exchange import Piece, Way, exchanged, gathered, in_rows, scattered, whole
 from heron.runtime.thunks import CollectiveThunk, DeviceNumberThunk, Thunk
 
 if TYPE_CHECKING:
@@ -32,6 +33,7 @@ Leaf = tuple[Instruction, ShapeIndex, Shape]
 #: ops in which several devices take part, but for those that only wait for the end of another
 COLLECTIVES = having(Trait.COLLECTIVE)
 NUMBERS = having(Trait.DEVICE_ID)
+TRANSFERS = having(Trait.CHANNEL)
 
 
 def collective(lowering: Lowering, i: Instruction) -> list[Thunk]:
@@ -46,6 +48,13 @@ def collective(lowering: Lowering, i: Instruction) -> list[Thunk]:
     if rule is None or i.attrs.get("slice_sizes") is not None:
         raise _refused(i, lowering.target.name)
     return [rule(_Collective(lowering, i))]
+
+
+def transfer(lowering: Lowering, i: Instruction) -> list[Thunk]:
+    """A send or a receive between simulated devices. Raises GEN002 elsewhere."""
+    if not lowering.target.is_gpu or i.is_host_transfer or Devices.of(lowering.module).count == 1:
+        raise no_code(i, lowering.target.name)
+    return on_host(lowering, i)
 
 
 def device_number(lowering: Lowering, i: Instruction) -> list[Thunk]:
@@ -196,11 +205,25 @@ def _pairs(c: _Collective) -> list[tuple[int, int]]:
     return [(s * partitions + p, t * partitions + p) for p in range(partitions) for s, t in c.i.source_target_pairs]
 
 
+def _ragged(c: _Collective) -> CollectiveThunk:
+    dims = [s.dims for _, _, s in c.operands]
+    if any(memory_order(s) != tuple(range(s.rank)) for _, _, s in (*c.operands, *c.results)) or len(dims[2]) != 1:
+        raise _refused(c.i, c.lowering.target.name)
+    if dims[2][0] % c.size or not dims[2][0] or any(s.element_type.bits not in (32, 64) for _, _, s in c.operands[2:]):
+        what = f"{dims[2][0]} pieces among {c.size} devices"
+        raise HeronError("GEN012", what, where=str(c.i), why="each device needs as many, with offsets of 32 or 64 bits")
+    items = [s.element_type.byte_size for _, _, s in c.operands]
+    pieces = [in_rows(d, n) for d, n in zip(dims[:2], items[:2], strict=True)]
+    pieces += [whole(d, n) for d, n in zip(dims[2:], items[2:], strict=True)]
+    return c.thunk(Way.RAGGED, tuple(pieces))
+
+
 _RULES: dict[str, Callable[[_Collective], CollectiveThunk]] = {
     "all-gather": _all_gather,
     "all-reduce": _all_reduce,
     "all-to-all": _all_to_all,
     "collective-broadcast": _broadcast,
     "collective-permute": _permute,
+    "ragged-all-to-all": _ragged,
     "reduce-scatter": _reduce_scatter,
 }

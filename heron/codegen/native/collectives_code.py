@@ -29,6 +29,7 @@ from heron.runtime.collectives.state import (
     HELPER,
     LAUNCH,
     MISMATCH,
+    OUTSIDE,
     SLOT,
     WAIT,
     WORKER,
@@ -248,7 +249,7 @@ def _write_collective(module: Module) -> None:
             device["failed"] = 1
             f.ret(1, "i32")
         size = f.view(clique_at, Clique)["size"]
-        way, result = op["way"], _Results(f, op, arrays, count, row, rank, size)
+        way, result = op["way"], _Results(f, device, op, arrays, count, row, rank, size)
         for each in Way:
             with f.when(way.eq(int(each))):
                 result.write(each, number)
@@ -274,9 +275,9 @@ class _Results:
     """Writes the code that computes a device's results from the members' arrays."""
 
     def __init__(
-        self, f: Function, op: View, arrays: Value, count: Value, row: Value, rank: Value, size: Value
+        self, f: Function, device: View, op: View, arrays: Value, count: Value, row: Value, rank: Value, size: Value
     ) -> None:
-        self.f, self.op, self.arrays, self.count = f, op, arrays, count
+        self.f, self.device, self.op, self.arrays, self.count = f, device, op, arrays, count
         self.row, self.rank, self.size = row, rank, size
 
     def write(self, way: Way, number: Value) -> None:
@@ -291,6 +292,8 @@ class _Results:
                 self.reduce()
             case Way.ALL_REDUCE:
                 self.reduce_all()
+            case Way.RAGGED:
+                self.ragged()
 
     def result(self, n: Value) -> Value:
         return self.f.load("ptr", self.f.at(self.arrays, self.count + n, "ptr"))
@@ -335,6 +338,38 @@ class _Results:
         with self.f.loop(0, self.count) as n:
             given = self.row, self.size, self.rank, n, self.count + n, self.piece(n), self.reducer(n)
             self.f.call(kinds, *given)
+
+    def ragged(self) -> None:
+        """The result begins as operand 1; each sender's rows for this member go where the sender says."""
+        f, zero = self.f, Value("0", "i64", self.f)
+        first, output = f.view(self.piece(zero), Piece), f.view(self.piece(Value("1", "i64", f)), Piece)
+        numbers = f.view(self.piece(Value("2", "i64", f)), Piece)
+        result = self.result(zero)
+        f.copy(result, f.load("ptr", f.at(self.arrays, 1, "ptr")), output["operand_bytes"])
+        each = numbers["items"] // self.size.cast("sext", "i64")
+        begin = each * self.rank.cast("sext", "i64")
+        unit, width = numbers["row_bytes"] // numbers["items"], first["row_bytes"]
+        with f.loop(0, self.size, type_="i32") as sender, f.loop(begin, begin + each) as n:
+            start, rows, to = (_number(f, _array(f, self.row, sender, k), n, unit) for k in (2, 3, 4))
+            fits = ~start.less(0) & ~rows.less(0) & ~to.less(0)
+            fits = fits & ~first["rows"].less(start + rows) & ~output["rows"].less(to + rows)
+            with f.unless(fits):
+                self.device["failed"] = 1
+                f.store("i32", OUTSIDE, f.view(self.device["world"], World).at("failed"), order="seq_cst")
+                f.ret(1, "i32")
+            origin = f.at(_array(f, self.row, sender, zero), start * width, "i8")
+            f.copy(f.at(result, to * width, "i8"), origin, rows * width)
+
+
+def _number(f: Function, array: Value, n: Value, unit: Value) -> Value:
+    """Element `n` of an array of integers of 4 or 8 bytes."""
+    found = f.variable("i64")
+    small, large = f.fork(unit.eq(4))
+    with small:
+        found.set(f.load("i32", f.at(array, n, "i32")).cast("sext", "i64"))
+    with large:
+        found.set(f.load("i64", f.at(array, n, "i64")))
+    return found.get()
 
 
 # -- devices' threads --------------------------------------------------------------------------------------------------

@@ -12,7 +12,7 @@ class Way(enum.IntEnum):
     """The source of results among the arrays that the members of a group bring.
 
     EACH: a piece of every member's array. PAIRED: one array of each member, in the order of ranks. FROM: the arrays of
-    one member. REDUCE: pieces combined. ALL_REDUCE: whole arrays combined.
+    one member. REDUCE: pieces combined. ALL_REDUCE: whole arrays combined. RAGGED: rows that each sender names.
     """
 
     EACH = 0
@@ -20,6 +20,7 @@ class Way(enum.IntEnum):
     FROM = 2
     REDUCE = 3
     ALL_REDUCE = 4
+    RAGGED = 5
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,6 +71,12 @@ def scattered(dims: Sequence[int], item: int, dim: int, size: int) -> Piece:
     """An operand that is cut along a dimension into a piece for each of `size` members."""
     row = prod(dims[dim:]) * item // size
     return Piece(prod(dims[:dim]), row, row * size, row, row, 0, row // item, prod(dims) * item)
+
+
+def in_rows(dims: Sequence[int], item: int) -> Piece:
+    """An operand of which rows are taken, along its first dimension."""
+    row = prod(dims[1:]) * item
+    return Piece(dims[0], row, row, 0, row, 0, prod(dims[1:]), prod(dims) * item)
 
 
 def whole(dims: Sequence[int], item: int) -> Piece:

@@ -18,8 +18,8 @@ INLINE = 2048
 
 #: `Device.at` of a device that computes, and of one that has ended
 COMPUTES, ENDED = -1, -2
-#: `World.failed`: the launch was given up; devices met that are at different collectives
-GIVEN_UP, MISMATCH = 1, 2
+#: `World.failed`: the launch was given up; devices met that are at different collectives; one names rows outside
+GIVEN_UP, MISMATCH, OUTSIDE = 1, 2, 3
 
 #: the native helper and its functions: what programs call, what a device's thread runs, how a launch begins and is
 #: waited for

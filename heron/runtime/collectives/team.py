@@ -26,6 +26,7 @@ from heron.runtime.collectives.state import (
     HELPER,
     LAUNCH,
     MISMATCH,
+    OUTSIDE,
     WAIT,
     WORKER,
     Cliques,
@@ -176,8 +177,8 @@ class Team:
             while not native[WAIT](self.address, 0, _LOOK) and time.monotonic() < deadline:
                 pass
             raise
-        if self.world.failed == MISMATCH:
-            raise watch.mismatch()
+        if self.world.failed in (MISMATCH, OUTSIDE):
+            raise watch.mismatch() if self.world.failed == MISMATCH else watch.outside()
 
     def _pools(self, threads: int) -> list[Pool]:
         """A pool for each device, where a device has several threads."""
@@ -232,6 +233,14 @@ class _Watch:
             "devices of one group are at different collectives",
             why=self.told(),
             hint="every device of a group must come to the same collectives, in the same order",
+        )
+
+    def outside(self) -> HeronError:
+        return HeronError(
+            "RUN084",
+            "a device names rows outside of the arrays that devices exchange",
+            why=self.told(),
+            hint="offsets and sizes of a ragged-all-to-all must lie within its operand and its output",
         )
 
     def late(self, seconds: float) -> HeronError:

@@ -210,6 +210,49 @@ def test_in_loops_and_branches(target: str) -> None:
     agree(heron.parse("HloModule m, num_partitions=4\n" + LOOP), target)
 
 
+def ragged(rows: int, width: int) -> Module:
+    return module_of(f"""x = f32[{rows},{width}] parameter(0)
+    o = f32[{rows},{width}] parameter(1)
+    i = s32[8] parameter(2)
+    s = s32[8] parameter(3)
+    t = s32[8] parameter(4)
+    r = s32[8] parameter(5)
+    ROOT a = f32[{rows},{width}] ragged-all-to-all(x, o, i, s, t, r), channel_id=1, replica_groups={{{{0,1,2,3}}}}""")
+
+
+@pytest.mark.parametrize("width", [2, 2000])
+def test_ragged_all_to_all(width: int) -> None:
+    module, random = ragged(20, width), np.random.default_rng(0)
+    inputs = []
+    for n in range(4):
+        sizes = random.integers(0, 3, 8).astype(np.int32)
+        starts = np.concatenate([[0], np.cumsum(sizes)[:-1]]).astype(np.int32)
+        places = (np.arange(8) % 2 + 2 * n).astype(np.int32) * 2
+        x = random.integers(0, 9, (2, 20, width)).astype(np.float32)
+        inputs.append([x[0], x[1], starts, sizes, places, sizes])
+    program = heron.compile(module)
+    for got, want in zip(program.run_devices(inputs), evaluate_devices(module, inputs), strict=True):
+        assert np.array_equal(got[0], want[0])
+    inputs[2][4][3] = 19
+    inputs[2][3][3] = 2
+    with pytest.raises(HeronError, match="RUN084"):
+        program.run_devices(inputs)
+
+
+def test_sends_of_simulated_devices() -> None:
+    pairs = 'frontend_attributes={_xla_send_recv_source_target_pairs="{{0,1},{1,2}}"}'
+    module = module_of(f"""x = f32[3] parameter(0)
+    t = token[] after-all()
+    s = (f32[3], u32[], token[]) send(x, t), channel_id=1, {pairs}
+    r = (f32[3], u32[], token[]) recv(t), channel_id=1, {pairs}
+    e = token[] send-done(s), channel_id=1
+    d = (f32[3], token[]) recv-done(r), channel_id=1
+    ROOT y = f32[3] get-tuple-element(d), index=0""")
+    agree(module, "sim:sm_90")
+    with pytest.raises(HeronError, match="GEN002"):
+        heron.compile(module)
+
+
 def test_devices_with_several_threads() -> None:
     body = "x = f32[300,1000] parameter(0) e = f32[300,1000] negate(x) a = f32[300,1000] all-reduce(e), ALL, "
     body += "to_apply=f ROOT r = f32[300,1000] abs(a)"
