@@ -122,7 +122,7 @@ class _Exchange:
         for r, (read, write) in sorted(zip(steps, places, strict=True), key=lambda item: item[1][1]):
             if write > at:
                 parts.append(self._gap(write - at))
-            parts.append(self._brought(r, p.slice(self.value, self.dim, read, read + r.size)))
+            parts.append(self._brought(r, self._sliced(self.value, read, read + r.size)))
             at = write + r.size
         if at < self.size:
             parts.append(self._gap(self.size - at))
@@ -184,7 +184,7 @@ class _Exchange:
         first = {s for s in starts if s is not None}
         if len(first) == 1:
             (start,) = first
-            return self.p.slice(value, self.dim, start, start + size)
+            return self._sliced(value, start, start + size)
         return self.p.dynamic_slice(value, {self.dim: number(self.p, self.axes, starts)}, _with(value, self.dim, size))
 
     # -- both --------------------------------------------------------------------------------------------------------
@@ -193,7 +193,13 @@ class _Exchange:
         if r.stays:
             return piece
         to = {q.source: q.target for q in r.pieces}
-        return self.p.permute(piece, self.axes, to.get)
+        key = "brought", piece, self.axes, tuple(sorted(to.items()))
+        return self.p.once(key, lambda: self.p.permute(piece, self.axes, to.get))
+
+    def _sliced(self, value: Instruction, start: int, limit: int) -> Instruction:
+        """Elements `start` to `limit`; the same instruction when asked again, so that they are sent once."""
+        key = "sliced", value, self.dim, start, limit
+        return self.p.once(key, lambda: self.p.slice(value, self.dim, start, limit))
 
     def _within(self, lows: Sequence[int], highs: Sequence[int]) -> Instruction | None:
         """Whether a place is in a range that depends on the device; None when all places are, on all devices."""

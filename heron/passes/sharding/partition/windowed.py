@@ -5,10 +5,14 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from math import prod
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
+import numpy as np
+
+from heron.hlo import facts
 from heron.hlo.ir.instruction import Instruction
 from heron.hlo.ir.shape import Shape
+from heron.hlo.ir.types import ElementType
 from heron.hlo.ir.window import WindowDim
 from heron.hlo.sharding.atoms import Axes, TensorSharding
 from heron.passes.sharding.partition.halo import Fill, number, spans
@@ -132,3 +136,10 @@ def meeting(
 def nothing(p: Partitioner, shape: Shape, manual: frozenset[int]) -> Part:
     """An array without elements."""
     return Part(p.full(0, shape.element_type, shape.dims), shape, TensorSharding.whole(shape.rank, manual))
+
+
+def nothing_added(t: ElementType) -> Any:
+    """The number that changes no sum, -0.0 for floats; None for a type that has none."""
+    zero = -0.0 - 0.0j if t.is_complex else facts.identity("add", t)
+    found = None if zero is None else np.asarray(zero).astype(t.dtype)
+    return None if found is None or found != found else zero  # a float without zeros gives NaN

@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 from math import prod
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
-from heron.hlo import facts
 from heron.hlo.ir.instruction import Instruction
 from heron.hlo.ir.types import PRED
 from heron.hlo.sharding.atoms import Axes, TensorSharding
@@ -13,7 +12,7 @@ from heron.passes.sharding.partition.halo import exchange, number
 from heron.passes.sharding.partition.moves import Span, own_pieces, pieces, rounds, sent, tiles
 from heron.passes.sharding.partition.part import Part
 from heron.passes.sharding.partition.registry import partitions
-from heron.passes.sharding.partition.windowed import meeting, nothing
+from heron.passes.sharding.partition.windowed import meeting, nothing, nothing_added
 
 if TYPE_CHECKING:
     from heron.passes.sharding.partition.context import Partitioner
@@ -37,7 +36,7 @@ def partition_slice(p: Partitioner, i: Instruction, operands: list[Part]) -> Par
         if not axes or not moving[dim]:
             continue
         cut = _Cut(p, value, dim, axes, part.dims[dim], bounds)
-        if not wanted.dims[dim] and cut.is_cheaper_summed:
+        if not (wanted.dims[dim] and _is_split_later(p, i, axes)) and cut.is_cheaper_summed:
             value = cut.summand()
             sharding = TensorSharding.closed(
                 sharding.with_dim(dim, ()).dims, sharding.unreduced | set(axes), sharding.manual
@@ -45,6 +44,12 @@ def partition_slice(p: Partitioner, i: Instruction, operands: list[Part]) -> Par
         else:
             value = cut.shares()
     return Part(value, i.shape, sharding)
+
+
+def _is_split_later(p: Partitioner, i: Instruction, axes: Axes) -> bool:
+    """Whether a result of a user of `i` is split by one of these atoms: few elements need not be on all devices."""
+    leaves = [(user, index) for user in i.users for index, s in user.shape.leaves() if s.is_array]
+    return any(not p.wanted(user, index).used.isdisjoint(axes) for user, index in leaves)
 
 
 def _cut_whole_dims(p: Partitioner, part: Part, bounds: tuple[Bounds, ...]) -> Instruction:
@@ -83,21 +88,18 @@ class _Cut:
     @property
     def is_cheaper_summed(self) -> bool:
         """Whether summands of the whole result take fewer transfers than shares of it that are gathered."""
-        if self.value.shape.element_type is PRED or self.nothing is None:
+        t = self.value.shape.element_type
+        if t is PRED or nothing_added(t) is None:
             return False
         gathered = sent(rounds(self.found)) + (self.count - 1) * -(-self.outputs // self.count)
         return 2 * self.outputs * (self.count - 1) < gathered * self.count
 
     def summand(self) -> Instruction:
         """The whole result, with the elements this device has, and elsewhere what adds nothing."""
+        zero = nothing_added(self.value.shape.element_type)
         whole = [Span(n, 0, self.outputs) for n in range(self.count)]
         mine = own_pieces(self.have, whole)
-        return exchange(self.p, self._taken(), self.dim, self.axes, mine, self.outputs, self.nothing)
-
-    @property
-    def nothing(self) -> Any:
-        """The number that changes no sum."""
-        return facts.identity("add", self.value.shape.element_type)
+        return exchange(self.p, self._taken(), self.dim, self.axes, mine, self.outputs, zero)
 
     def _taken(self) -> Instruction:
         """The elements of the own share that any device wants, the stride's gaps left out."""
