@@ -57,12 +57,12 @@ class ScanExpander(Expander):
         return changed
 
     def expand(self, i: Instruction) -> Instruction:
-        op = _one_op(i)
+        op = one_op(i)
         results = _as_loop(i) if op is None else _as_window(i, op)
         return home(i).add("tuple", results, i.shape, like=i) if i.shape.is_tuple else results[0]
 
 
-def _one_op(i: Instruction) -> str | None:
+def one_op(i: Instruction) -> str | None:
     """The op that a scan of one array combines by, if the order of its steps is free; None for any other scan."""
     if len(i.operands) != 2 or i.num_carries != 1 or len(i.shape.tuple_shapes or ()) != 2:
         return None

@@ -3,118 +3,146 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from heron.analysis.fusion.prefix_scan import Scan
 from heron.analysis.values.splat import splat_value
 from heron.hlo import facts
+from heron.hlo.ir.computation import Computation
 from heron.hlo.ir.instruction import Instruction
 from heron.hlo.ir.window import WindowDim
+from heron.hlo.sharding.atoms import Axes, TensorSharding
 from heron.passes.expand.model.whole_arrays import apply_to_arrays, is_elementwise
+from heron.passes.expand.scan_expander import one_op
 from heron.passes.sharding.partition.part import Part
+from heron.passes.sharding.partition.registry import partitions
+from heron.passes.sharding.partition.windowed import toward
 
 if TYPE_CHECKING:
     from heron.passes.sharding.partition.context import Partitioner
 
 
+@partitions("scan")
+def partition_scan(p: Partitioner, i: Instruction, operands: list[Part]) -> list[Part] | None:
+    """A scan by one op, in blocks; any other by the default."""
+    opcode = one_op(i)
+    (dim,) = i.dimensions
+    if opcode is None or not operands[0].dims[dim]:
+        return None
+    x = p.reshard(operands[0], toward(operands[0].sharding, p.wanted(i, (0,))))
+    axes, manual = x.sharding.dims, x.sharding.manual
+    carry = TensorSharding.closed((*axes[:dim], *axes[dim + 1 :]), manual=manual)
+    start, t = p.reshard(operands[1], carry), x.shape.element_type
+    blocks = Blocks(p, i, p.reducer(opcode, t), Scan(dim, i.is_reverse, 0, x.dims[dim], x.dims[dim]))
+    neutral = [p.constant(facts.identity(opcode, t), t)]
+    (so_far,) = blocks.scanned([x], neutral)
+    others = tuple(d for d in range(x.shape.rank) if d != dim)
+    first = p.add("broadcast", [start.value], so_far.shape, dimensions=others)
+    (output,) = blocks.combined([first, so_far])
+    every = p.all_gather(blocks.totals([x], neutral)[0], dim, axes[dim])
+    (total,) = blocks.reduced([every], neutral)
+    (last,) = blocks.combined([start.value, total])
+    return [Part(output, x.shape, x.sharding), Part(last, start.shape, carry)]
+
+
 def is_blockwise(i: Instruction, scan: Scan) -> bool:
-    """Whether a scan can be done in blocks: one result an element, by a combiner that arrays have too."""
+    """Whether a reduce-window that is a scan can be done in blocks.
+
+    It has one result an element, and a combiner that arrays have too.
+    """
     return scan.source == scan.results and scan.delay <= 1 and is_elementwise(i.to_apply)
 
 
-def partition_scan(
-    p: Partitioner,
-    i: Instruction,
-    scan: Scan,
-    arrays: Sequence[Part],
-    starts: Sequence[Instruction],
-    inits: Sequence[Instruction],
-) -> list[Part]:
-    """The parts of a reduce-window that is a scan along a split dimension.
+@dataclass(frozen=True)
+class Blocks:
+    """A scan along a split dimension, done in the blocks that devices have.
 
-    `starts` change nothing when combined; `inits` are combined once.
+    Attributes:
+        p: the partitioner.
+        like: the op that is partitioned.
+        combiner: the scalar computation that combines, in the new program.
+        scan: the form of the scan.
     """
-    dim, axes = scan.dimension, arrays[0].sharding.dims[scan.dimension]
-    # forward, no share with elements follows one with rubbish
-    values = [p.masked(part, (dim,), s) if scan.reverse else part.value for part, s in zip(arrays, starts, strict=True)]
-    local = _scanned(p, i, scan, values, starts)
-    before = _gathered(p, i, scan, axes, _totals(p, i, scan, values, local, starts), starts)
-    kept = tuple(d for d in range(local[0].shape.rank) if d != dim)
-    spread = [p.add("broadcast", [b], x.shape, dimensions=kept) for b, x in zip(before, local, strict=True)]
-    results = combined(p, i, [*local, *spread] if scan.reverse else [*spread, *local])
-    if starts is not inits:
-        first = [p.full(v, x.shape.element_type, x.shape.dims) for v, x in zip(inits, results, strict=True)]
-        results = combined(p, i, [*first, *results])
-    shapes = i.shape.tuple_shapes or (i.shape,)
-    return [Part(x, s, part.sharding) for x, s, part in zip(results, shapes, arrays, strict=True)]
 
+    p: Partitioner
+    like: Instruction
+    combiner: Computation
+    scan: Scan
 
-def combined(p: Partitioner, i: Instruction, arrays: Sequence[Instruction]) -> list[Instruction]:
-    """The combiner of `i` applied to whole arrays: left ones, then right ones."""
-    return apply_to_arrays(p.frame.computation, i.to_apply, arrays, like=i)
+    def scanned(self, arrays: Sequence[Part], neutral: Sequence[Instruction]) -> list[Instruction]:
+        """The scanned shares. Scalars in `neutral` change nothing when combined."""
+        axes = arrays[0].sharding.dims[self.scan.dimension]
+        values = self._clean(arrays, neutral)
+        local = self._alone(values, neutral)
+        if not axes:
+            return local
+        before = self._before(self._last(values, local, neutral), axes, neutral)
+        kept = tuple(d for d in range(local[0].shape.rank) if d != self.scan.dimension)
+        spread = [self.p.add("broadcast", [b], x.shape, dimensions=kept) for b, x in zip(before, local, strict=True)]
+        return self.combined([*local, *spread] if self.scan.reverse else [*spread, *local])
 
+    def totals(self, arrays: Sequence[Part], neutral: Sequence[Instruction]) -> list[Instruction]:
+        """All elements of each share combined; the dimension has one element."""
+        whole = replace(self, scan=replace(self.scan, reverse=True))  # rubbish counts for nothing
+        dim = self.scan.dimension
+        made = self.reduced(whole._clean(arrays, neutral), neutral)
+        return [self._with_one(x, dim) for x in made]
 
-def _scanned(
-    p: Partitioner, i: Instruction, scan: Scan, values: Sequence[Instruction], starts: Sequence[Instruction]
-) -> list[Instruction]:
-    """Each share scanned by itself."""
-    size = values[0].shape.dims[scan.dimension]
-    low, high = size - 1 + scan.delay, -scan.delay
-    own = WindowDim(size, pad_low=high, pad_high=low) if scan.reverse else WindowDim(size, pad_low=low, pad_high=high)
-    window = tuple(own if d == scan.dimension else WindowDim(1) for d in range(values[0].shape.rank))
-    return elements(
-        p, p.add("reduce-window", [*values, *starts], window=window, to_apply=p.copied(i.to_apply)), len(values)
-    )
+    def combined(self, arrays: Sequence[Instruction]) -> list[Instruction]:
+        """Whole arrays combined element by element: left ones, then right ones."""
+        return apply_to_arrays(self.p.frame.computation, self.combiner, arrays, like=self.like)
 
+    def reduced(self, values: Sequence[Instruction], neutral: Sequence[Instruction]) -> list[Instruction]:
+        """The arrays reduced along the dimension, which is gone."""
+        made = self.p.add("reduce", [*values, *neutral], dimensions=(self.scan.dimension,), to_apply=self.combiner)
+        return self._elements(made, len(values))
 
-def _totals(
-    p: Partitioner,
-    i: Instruction,
-    scan: Scan,
-    values: Sequence[Instruction],
-    local: Sequence[Instruction],
-    starts: Sequence[Instruction],
-) -> list[Instruction]:
-    """All of each share combined; the dimension has one element."""
-    dim, size = scan.dimension, values[0].shape.dims[scan.dimension]
-    if not scan.delay:
-        last = 0 if scan.reverse else size - 1
-        return [p.slice(x, dim, last, last + 1) for x in local]
-    made = elements(p, _reduced(p, i, dim, values, starts), len(values))
-    one = tuple(1 if d == dim else n for d, n in enumerate(values[0].shape.dims))
-    return [p.reshape(x, one) for x in made]
+    def _clean(self, arrays: Sequence[Part], neutral: Sequence[Instruction]) -> list[Instruction]:
+        """The shares; forward, no share with elements follows one with rubbish."""
+        if not self.scan.reverse:
+            return [part.value for part in arrays]
+        return [self.p.masked(part, (self.scan.dimension,), n) for part, n in zip(arrays, neutral, strict=True)]
 
+    def _alone(self, values: Sequence[Instruction], neutral: Sequence[Instruction]) -> list[Instruction]:
+        """Each share scanned by itself."""
+        dim, rank = self.scan.dimension, values[0].shape.rank
+        size = values[0].shape.dims[dim]
+        pads = size - 1 + self.scan.delay, -self.scan.delay
+        low, high = reversed(pads) if self.scan.reverse else pads
+        window = tuple(WindowDim(size, pad_low=low, pad_high=high) if d == dim else WindowDim(1) for d in range(rank))
+        made = self.p.add("reduce-window", [*values, *neutral], window=window, to_apply=self.combiner)
+        return self._elements(made, len(values))
 
-def _gathered(
-    p: Partitioner,
-    i: Instruction,
-    scan: Scan,
-    axes: tuple[int, ...],
-    totals: Sequence[Instruction],
-    starts: Sequence[Instruction],
-) -> list[Instruction]:
-    """The combination of the shares before this one; without the dimension."""
-    dim, taken = scan.dimension, list[Instruction]()
-    for total, start in zip(totals, starts, strict=True):
-        every = p.all_gather(total, dim, axes)
-        dims = every.shape.dims
-        number = p.iota(dims, dim)
-        earlier = p.compare("GT" if scan.reverse else "LT", number, p.index(axes))
-        taken.append(p.add("select", [earlier, every, p.full(start, every.shape.element_type, dims)]))
-    return elements(p, _reduced(p, i, dim, taken, starts), len(taken))
+    def _last(
+        self, values: Sequence[Instruction], local: Sequence[Instruction], neutral: Sequence[Instruction]
+    ) -> list[Instruction]:
+        """All of each share combined, which is the last result of an inclusive scan."""
+        dim, size = self.scan.dimension, values[0].shape.dims[self.scan.dimension]
+        if self.scan.delay:
+            return [self._with_one(x, dim) for x in self.reduced(values, neutral)]
+        last = 0 if self.scan.reverse else size - 1
+        return [self.p.slice(x, dim, last, last + 1) for x in local]
 
+    def _before(self, totals: Sequence[Instruction], axes: Axes, neutral: Sequence[Instruction]) -> list[Instruction]:
+        """The combination of the shares before this one; without the dimension."""
+        p, dim, taken = self.p, self.scan.dimension, list[Instruction]()
+        for total, n in zip(totals, neutral, strict=True):
+            every = p.all_gather(total, dim, axes)
+            dims = every.shape.dims
+            earlier = p.compare("GT" if self.scan.reverse else "LT", p.iota(dims, dim), p.index(axes))
+            taken.append(p.add("select", [earlier, every, p.full(n, every.shape.element_type, dims)]))
+        return self.reduced(taken, neutral)
 
-def _reduced(
-    p: Partitioner, i: Instruction, dim: int, values: Sequence[Instruction], starts: Sequence[Instruction]
-) -> Instruction:
-    return p.add("reduce", [*values, *starts], dimensions=(dim,), to_apply=p.copied(i.to_apply))
+    def _with_one(self, x: Instruction, dim: int) -> Instruction:
+        dims = x.shape.dims
+        return self.p.reshape(x, (*dims[:dim], 1, *dims[dim:]))
 
-
-def elements(p: Partitioner, made: Instruction, count: int) -> list[Instruction]:
-    """The elements of a tuple; an array itself."""
-    if not made.shape.is_tuple:
-        return [made]
-    return [p.add("get-tuple-element", [made], made.shape.at((n,)), index=n) for n in range(count)]
+    def _elements(self, made: Instruction, count: int) -> list[Instruction]:
+        """The elements of a tuple; an array itself."""
+        if not made.shape.is_tuple:
+            return [made]
+        return [self.p.add("get-tuple-element", [made], made.shape.at((n,)), index=n) for n in range(count)]
 
 
 def identities(p: Partitioner, i: Instruction, inits: list[Instruction]) -> list[Instruction]:

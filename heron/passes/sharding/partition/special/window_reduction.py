@@ -6,7 +6,7 @@ from dataclasses import replace
 from math import prod
 from typing import TYPE_CHECKING
 
-from heron.analysis.fusion.prefix_scan import scan_of
+from heron.analysis.fusion.prefix_scan import Scan, scan_of
 from heron.hlo import facts
 from heron.hlo.ir.instruction import Instruction
 from heron.hlo.ir.window import WindowDim
@@ -14,7 +14,7 @@ from heron.passes.sharding.partition.halo import exchange
 from heron.passes.sharding.partition.moves import Span, own_pieces, tiles, transfer
 from heron.passes.sharding.partition.part import Part
 from heron.passes.sharding.partition.registry import partitions
-from heron.passes.sharding.partition.special import cumulative
+from heron.passes.sharding.partition.special.cumulative import Blocks, identities, is_blockwise
 from heron.passes.sharding.partition.windowed import Reach, extended, is_still, meeting, nothing
 
 if TYPE_CHECKING:
@@ -35,10 +35,10 @@ def partition_reduce_window(p: Partitioner, i: Instruction, operands: list[Part]
     taken, result = meeting(operands[0], shape.dims, wanted, lambda d: not is_still(i.window[d]))
     arrays = [p.reshard(part, taken) for part in operands[:count]]
     inits = [p.whole(part).value for part in operands[count:]]
-    starts = cumulative.identities(p, i, inits)
+    starts = identities(p, i, inits)
     scan = scan_of(i)
-    if scan is not None and taken.dims[scan.dimension] and cumulative.is_blockwise(i, scan):
-        return cumulative.partition_scan(p, i, scan, arrays, starts, inits)
+    if scan is not None and taken.dims[scan.dimension] and is_blockwise(i, scan):
+        return _as_blocks(p, i, scan, arrays, starts, inits)
     window, summed = list(i.window), list[int]()
     for dim, w in enumerate(i.window):
         if is_still(w) or not result.dims[dim]:
@@ -62,6 +62,24 @@ def partition_reduce_window(p: Partitioner, i: Instruction, operands: list[Part]
     if summed and starts is not inits:
         made = p.add(str(facts.combiner(i.to_apply)), [made, p.full(inits[0], shape.element_type, made.shape.dims)])
     return p.leaves(made, i.shape, [result] * count)
+
+
+def _as_blocks(
+    p: Partitioner,
+    i: Instruction,
+    scan: Scan,
+    arrays: list[Part],
+    starts: list[Instruction],
+    inits: list[Instruction],
+) -> list[Part]:
+    """The parts of a scan; initial values that change something are combined once."""
+    blocks = Blocks(p, i, p.copied(i.to_apply), scan)
+    results = blocks.scanned(arrays, starts)
+    if starts is not inits:
+        first = [p.full(v, x.shape.element_type, x.shape.dims) for v, x in zip(inits, results, strict=True)]
+        results = blocks.combined([*first, *results])
+    shapes = i.shape.tuple_shapes or (i.shape,)
+    return [Part(x, s, part.sharding) for x, s, part in zip(results, shapes, arrays, strict=True)]
 
 
 def _has_identity(i: Instruction) -> bool:
