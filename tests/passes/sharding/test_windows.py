@@ -1,4 +1,4 @@
-"""Ops that reach into other shares: random sizes, attributes, meshes and shardings, against the global program."""
+"""Ops with windows: random sizes, attributes, meshes and shardings, against the global program."""
 
 from __future__ import annotations
 
@@ -7,86 +7,7 @@ from collections.abc import Callable
 
 import pytest
 
-from heron.hlo.text import parse
-from heron.passes.framework.context import PassContext
-from heron.passes.simplify.dce import Dce
-from tests.passes.sharding.devices import agree, inputs_of, sharded
-
-MESHES = {2: "'x'=2", 4: "'x'=2,'y'=2", 8: "'x'=2,'y'=4", 6: "'x'=3,'y'=2"}
-AXES = {2: ["{'x'}"], 4: ["{'x'}", "{'y'}", "{'x','y'}"], 8: ["{'x'}", "{'y'}", "{'y','x'}"], 6: ["{'x'}", "{'x','y'}"]}
-SUM = """
-  add { a = f32[] parameter(0) b = f32[] parameter(1) ROOT r = f32[] add(a, b) }
-  max { a = f32[] parameter(0) b = f32[] parameter(1) ROOT r = f32[] maximum(a, b) }
-"""
-
-
-def _axes(rng: random.Random, devices: int) -> str:
-    return rng.choice(AXES[devices])
-
-
-def _module(devices: int, body: str) -> str:
-    text = f"mesh[{MESHES[devices]}]\nHloModule m, num_partitions={devices}\n{SUM}\nENTRY main {{\n{body}\n}}"
-    return sharded(text)
-
-
-def _check(devices: int, body: str, seed: int):
-    module = parse(_module(devices, body))
-    return agree(module, inputs_of(module, seed))
-
-
-def _slice(rng: random.Random, devices: int) -> str:
-    n, axes = rng.randint(1, 30), _axes(rng, devices)
-    start = rng.randint(0, n - 1)
-    limit, stride = rng.randint(start, n), rng.randint(1, 4)
-    m = -(-(limit - start) // stride)
-    out = rng.choice([axes, axes, "{}", _axes(rng, devices)])
-    return f"""
-      x = f32[3,{n}] parameter(0) @[{{}}, {axes}]@
-      ROOT r = f32[2,{m}] slice(x), slice={{[1:3], [{start}:{limit}:{stride}]}} @[{{}}, {out}]@"""
-
-
-def _reverse(rng: random.Random, devices: int) -> str:
-    n, axes = rng.randint(1, 30), _axes(rng, devices)
-    return f"""
-      x = s32[{n},2] parameter(0) @[{axes}, {{}}]@
-      ROOT r = s32[{n},2] reverse(x), dimensions={{0,1}} @[{rng.choice([axes, "{}"])}, {{}}]@"""
-
-
-def _pad(rng: random.Random, devices: int) -> str:
-    n, axes = rng.randint(1, 30), _axes(rng, devices)
-    interior = rng.choice([0, 0, 1, 2])
-    wide = (n - 1) * (interior + 1) + 1
-    low, high = rng.randint(-2, 9), rng.randint(-2, 9)
-    m = wide + low + high
-    if m < 0:
-        low, high, m = 1, 0, wide + 1
-    return f"""
-      x = f32[{n},2] parameter(0) @[{axes}, {{}}]@
-      v = f32[] parameter(1) @[]@
-      ROOT r = f32[{m},3] pad(x, v), padding={low}_{high}_{interior}x1_0 @[{rng.choice([axes, "{}"])}, {{}}]@"""
-
-
-def _concatenate(rng: random.Random, devices: int) -> str:
-    sizes = [rng.randint(1, 14) for _ in range(rng.randint(1, 4))]
-    axes = _axes(rng, devices)
-    lines = [
-        f"x{n} = f32[2,{m}] parameter({n}) @[{{}}, {rng.choice([axes, axes, '{}', _axes(rng, devices)])}]@"
-        for n, m in enumerate(sizes)
-    ]
-    names = ", ".join(f"x{n}" for n in range(len(sizes)))
-    out = rng.choice([axes, axes, "{}"])
-    made = f"ROOT r = f32[2,{sum(sizes)}] concatenate({names}), dimensions={{1}} @[{{}}, {out}]@"
-    return "\n".join([*lines, made])
-
-
-def _roll(rng: random.Random, devices: int) -> str:
-    n, axes = rng.randint(2, 30), _axes(rng, devices)
-    k = rng.randint(1, n - 1)
-    return f"""
-      x = f32[{n}] parameter(0) @[{axes}]@
-      a = f32[{k}] slice(x), slice={{[{n - k}:{n}]}} @[{axes}]@
-      b = f32[{n - k}] slice(x), slice={{[0:{n - k}]}} @[{axes}]@
-      ROOT r = f32[{n}] concatenate(a, b), dimensions={{0}} @[{axes}]@"""
+from tests.passes.sharding.one_op import MESHES, check, permuted, random_axes, transfers
 
 
 def _window(rng: random.Random, n: int, dilate: bool = True) -> tuple[str, int]:
@@ -110,7 +31,7 @@ def _spelled(*windows: str) -> str:
 
 
 def _reduce_window(rng: random.Random, devices: int) -> str:
-    n, axes = rng.randint(1, 30), _axes(rng, devices)
+    n, axes = rng.randint(1, 30), random_axes(rng, devices)
     text, m = _window(rng, n)
     op = rng.choice(["add", "max"])
     return f"""
@@ -121,7 +42,7 @@ def _reduce_window(rng: random.Random, devices: int) -> str:
 
 
 def _cumulative(rng: random.Random, devices: int) -> str:
-    n, axes = rng.randint(1, 30), _axes(rng, devices)
+    n, axes = rng.randint(1, 30), random_axes(rng, devices)
     op, delay = rng.choice(["add", "max"]), rng.choice([0, 0, 1])
     low, high = n - 1 + delay, -delay
     if rng.random() < 0.5:
@@ -133,14 +54,107 @@ def _cumulative(rng: random.Random, devices: int) -> str:
         @[{axes}, {{}}]@"""
 
 
+def _convolution(rng: random.Random, devices: int) -> str:
+    n, m, axes = rng.randint(1, 20), rng.randint(1, 5), random_axes(rng, devices)
+    (text, places), (other, columns) = _window(rng, n), _window(rng, m)
+    size, wide = int(text.split("/")[0]), int(other.split("/")[0])
+    groups, batch_groups = rng.choice([(1, 1), (1, 1), (1, 1), (4, 1), (1, 4)])
+    batch, ins, outs = rng.choice([4, 8]), rng.choice([1, 2, 3]), rng.choice([4, 8])
+    reverse = rng.choice(["", " rhs_reversal=1x0", " rhs_reversal=1x1"])
+    free = ["{}"] * 4
+    roles = rng.sample(range(4), 2)
+
+    def split(*dims: int) -> str:
+        """Some of the dimensions split."""
+        if devices == 8:
+            found = list(free)
+            found[dims[roles[0]]], found[dims[roles[1]]] = "{'y'}", rng.choice(["{'x'}", "{}"])
+            return ", ".join(found)
+        found = list(free)
+        found[dims[roles[0]]] = axes
+        return ", ".join(found)
+
+    spelled = _spelled(text, other).replace("}", reverse + "}")
+    return f"""
+      x = f32[{batch},{n},{m},{ins * groups}] parameter(0) @[{split(0, 1, 2, 3)}]@
+      k = f32[{size},{wide},{ins},{outs}] parameter(1) @[{split(3, 0, 1, 2) if rng.random() < 0.5 else ", ".join(free)}]@
+      ROOT r = f32[{batch // batch_groups},{places},{columns},{outs}] convolution(x, k), {spelled},
+        dim_labels=b01f_01io->b01f, feature_group_count={groups}, batch_group_count={batch_groups}
+        @[{split(0, 1, 2, 3)}]@"""
+
+
+def _kernel_gradient(rng: random.Random, devices: int) -> str:
+    """A convolution whose window is about as large as its input, both split."""
+    axes = random_axes(rng, devices)
+    n = rng.choice([6, 8, 12, 24])
+    w, dilation = n, rng.choice([1, 1, 2])
+    base = rng.choice([1, 1, 2])
+    low = rng.randint(0, 2)
+    reach = (w - 1) * dilation + 1
+    wide = (n - 1) * base + 1
+    high = max(reach - wide - low, 0) + rng.randint(0, 2)
+    m = wide + low + high - reach + 1
+    reverse = rng.choice(["", " rhs_reversal=1"])
+    return f"""
+      x = f32[3,{n},4] parameter(0) @[{{}}, {axes}, {{}}]@
+      k = f32[{w},3,2] parameter(1) @[{rng.choice([axes, axes, "{}"])}, {{}}, {{}}]@
+      ROOT r = f32[4,{m},2] convolution(x, k), dim_labels=f0b_0io->b0f,
+        window={{size={w} pad={low}_{high} lhs_dilate={base} rhs_dilate={dilation}{reverse}}} @[{{}}, {{}}, {{}}]@"""
+
+
+def _select_and_scatter(rng: random.Random, devices: int) -> str:
+    n, m, axes = rng.randint(1, 24), rng.randint(1, 6), _some(rng, devices)
+    (text, places), (other, columns) = _window(rng, n, dilate=False), _window(rng, m, dilate=False)
+    t, low = rng.choice([("f32", "-inf"), ("s32", "0")])
+    scatter = "add" if t == "f32" else "add_s32"
+    return f"""
+      x = {t}[{n},{m}] parameter(0) @[{axes}]@
+      s = {t}[{places},{columns}] parameter(1) @[{rng.choice([axes, "{}, {}"])}]@
+      v = {t}[] constant({rng.randint(0, 2)})
+      ROOT r = {t}[{n},{m}] select-and-scatter(x, s, v), {_spelled(text, other)}, select=ge_{t}, scatter={scatter}
+        @[{rng.choice([axes, "{}, {}"])}]@"""
+
+
+def _scan(rng: random.Random, devices: int) -> str:
+    n, axes = rng.randint(1, 30), random_axes(rng, devices)
+    reverse = rng.choice(["", ", is_reverse=true"])
+    return f"""
+      x = f32[2,{n}] parameter(0) @[{{}}, {axes}]@
+      c = f32[2] parameter(1) @[{{}}]@
+      ROOT r = (f32[2,{n}], f32[2]) scan(x, c), dimensions={{1}}, num_carries=1{reverse}, is_associative=true,
+        to_apply=rows, sharding={{{{mesh[{MESHES[devices]}], [{{}}, {axes}]}}, {{mesh[{MESHES[devices]}], [{{}}]}}}}"""
+
+
+def _pairs(rng: random.Random, devices: int) -> str:
+    """The largest elements so far and their places: a scan of two arrays by a computation."""
+    n, axes = rng.randint(1, 30), random_axes(rng, devices)
+    low, high = rng.choice([(n - 1, 0), (0, n - 1)])
+    both = ", ".join([f"{{mesh[{MESHES[devices]}], [{axes}]}}"] * 2)
+    return f"""
+      x = f32[{n}] parameter(0) @[{axes}]@
+      k = s32[{n}] iota(), iota_dimension=0 @[{axes}]@
+      v = f32[] constant(-inf)
+      w = s32[] constant({n})
+      ROOT r = (f32[{n}], s32[{n}]) reduce-window(x, k, v, w), window={{size={n} pad={low}_{high}}}, to_apply=largest,
+        sharding={{{both}}}"""
+
+
+def _some(rng: random.Random, devices: int) -> str:
+    """The text of a sharding of two dimensions."""
+    if devices > 2 and rng.random() < 0.3:
+        return "{'x'}, {'y'}"
+    axes = random_axes(rng, devices)
+    return rng.choice([f"{axes}, {{}}", f"{{}}, {axes}"])
+
+
 KINDS: dict[str, Callable[[random.Random, int], str]] = {
-    "slice": _slice,
-    "reverse": _reverse,
-    "pad": _pad,
-    "concatenate": _concatenate,
-    "roll": _roll,
     "reduce-window": _reduce_window,
     "cumulative": _cumulative,
+    "pairs": _pairs,
+    "scan": _scan,
+    "select-and-scatter": _select_and_scatter,
+    "convolution": _convolution,
+    "kernel gradient": _kernel_gradient,
 }
 
 
@@ -149,58 +163,12 @@ KINDS: dict[str, Callable[[random.Random, int], str]] = {
 def test_random(kind: str, seed: int) -> None:
     rng = random.Random(f"{kind} {seed}")
     devices = rng.choice(list(MESHES))
-    _check(devices, KINDS[kind](rng, devices), seed)
-
-
-def _permuted(module) -> int:
-    """The elements that a device sends in collective-permutes; nothing else may be sent."""
-    kinds = {i.opcode for i in module.entry.instructions if "all" in i.opcode or "reduce-scatter" in i.opcode}
-    assert not kinds
-    return sum(i.shape.num_elements for i in module.entry.instructions if i.opcode == "collective-permute")
-
-
-def _live(devices: int, body: str):
-    module = parse(_module(devices, body))
-    made = agree(module, inputs_of(module))
-    Dce().run(made, PassContext())
-    return made
+    check(devices, KINDS[kind](rng, devices), seed)
 
 
 @pytest.mark.parametrize(
-    ("body", "rows"),
+    ("body", "elements"),
     [
-        pytest.param(
-            """
-      a = f32[24] parameter(0) @[{'x','y'}]@
-      b = f32[23] slice(a), slice={[1:24]} @[{'x','y'}]@
-      c = f32[23] slice(a), slice={[0:23]} @[{'x','y'}]@
-      ROOT d = f32[23] subtract(b, c) @[{'x','y'}]@""",
-            1,
-            id="difference of neighbours",
-        ),
-        pytest.param(
-            """
-      a = f32[24] parameter(0) @[{'x','y'}]@
-      b = f32[3] slice(a), slice={[21:24]} @[{'x','y'}]@
-      c = f32[21] slice(a), slice={[0:21]} @[{'x','y'}]@
-      ROOT d = f32[24] concatenate(b, c), dimensions={0} @[{'x','y'}]@""",
-            3,
-            id="roll",
-        ),
-        pytest.param(
-            """
-      a = f32[24] parameter(0) @[{'x','y'}]@
-      ROOT b = f32[12] slice(a), slice={[0:24:2]} @[{'x','y'}]@""",
-            4,
-            id="every second",
-        ),
-        pytest.param(
-            """
-      a = f32[24] parameter(0) @[{'x','y'}]@
-      ROOT b = f32[24] reverse(a), dimensions={0} @[{'x','y'}]@""",
-            3,
-            id="reverse",
-        ),
         pytest.param(
             """
       a = f32[16] parameter(0) @[{'x','y'}]@
@@ -219,13 +187,36 @@ def _live(devices: int, body: str):
         ),
         pytest.param(
             """
-      a = f32[16] parameter(0) @[{}]@
-      v = f32[] constant(1)
-      ROOT b = f32[19] pad(a, v), padding=1_2 @[{'x','y'}]@""",
+      x = f32[2,16,3] parameter(0) @[{}, {'x','y'}, {}]@
+      k = f32[3,3,2] parameter(1) @[{}, {}, {}]@
+      ROOT r = f32[2,8,2] convolution(x, k), dim_labels=b0f_0io->b0f, window={size=3 stride=2 pad=0_1}
+        @[{}, {'x','y'}, {}]@""",
+            6,
+            id="convolution with stride",
+        ),
+        pytest.param(
+            """
+      x = f32[2,16,3] parameter(0) @[{}, {}, {}]@
+      k = f32[3,3,2] parameter(1) @[{}, {}, {}]@
+      ROOT r = f32[2,16,2] convolution(x, k), dim_labels=b0f_0io->b0f, window={size=3 pad=1_1}
+        @[{}, {'x','y'}, {}]@""",
             0,
-            id="pad of a whole array",
+            id="convolution of a whole array",
         ),
     ],
 )
-def test_elements_sent(body: str, rows: int) -> None:
-    assert _permuted(_live(8, body)) <= rows
+def test_elements_sent(body: str, elements: int) -> None:
+    assert permuted(8, body) <= elements
+
+
+def test_a_kernel_gradient_is_a_partial_sum_over_a_halo() -> None:
+    found = transfers(
+        4,
+        """
+      x = f32[3,24,4] parameter(0) @[{}, {'x','y'}, {}]@
+      k = f32[24,3,2] parameter(1) @[{'x','y'}, {}, {}]@
+      ROOT r = f32[4,3,2] convolution(x, k), dim_labels=f0b_0io->b0f, window={size=24 pad=1_1} @[{}, {}, {}]@""",
+    )
+    sent = sorted((i.opcode, i.shape.dims) for i in found)
+    rows = ("collective-permute", (3, 1, 4))
+    assert sent == [("all-reduce", (4, 3, 2)), rows, rows]
