@@ -77,7 +77,7 @@ def _neutral(i: Instruction) -> object:
 
 @dataclass(frozen=True)
 class _View:
-    """What devices see of a split dimension: the windows that touch their shares, and all elements of these windows.
+    """The view that devices have of a split dimension: windows that touch their shares, with all their elements.
 
     Attributes:
         dim: the dimension; `size` the array's size.
