@@ -5,9 +5,12 @@ from __future__ import annotations
 import random
 from collections.abc import Callable
 
+import numpy as np
 import pytest
 
-from tests.passes.sharding.one_op import MESHES, check, permuted, random_axes, transfers
+from heron.hlo.text import parse
+from tests.passes.sharding.devices import agree, inputs_of
+from tests.passes.sharding.one_op import MESHES, check, module_of, permuted, random_axes, transfers
 
 
 def _window(rng: random.Random, n: int, dilate: bool = True) -> tuple[str, int]:
@@ -86,8 +89,8 @@ def _convolution(rng: random.Random, devices: int) -> str:
 def _kernel_gradient(rng: random.Random, devices: int) -> str:
     """A convolution whose window is about as large as its input, both split."""
     axes = random_axes(rng, devices)
-    n = rng.choice([6, 8, 12, 24])
-    w, dilation = n, rng.choice([1, 1, 2])
+    n = rng.randint(4, 24)
+    w, dilation = rng.choice([n, n - 2, n - 1]), rng.choice([1, 1, 2])
     base = rng.choice([1, 1, 2])
     low = rng.randint(0, 2)
     reach = (w - 1) * dilation + 1
@@ -220,3 +223,19 @@ def test_a_kernel_gradient_is_a_partial_sum_over_a_halo() -> None:
     sent = sorted((i.opcode, i.shape.dims) for i in found)
     rows = ("collective-permute", (3, 1, 4))
     assert sent == [("all-reduce", (4, 3, 2)), rows, rows]
+
+
+def test_rubbish_of_a_kernel_meets_no_infinity() -> None:
+    """The last share of the kernel has one element of two: the other must not be multiplied with the input's end."""
+    module = parse(
+        module_of(
+            4,
+            """
+      x = f32[1,9,1] parameter(0) @[{}, {'x','y'}, {}]@
+      k = f32[7,1,1] parameter(1) @[{'x','y'}, {}, {}]@
+      ROOT r = f32[1,3,1] convolution(x, k), dim_labels=f0b_0io->b0f, window={size=7} @[{}, {}, {}]@""",
+        )
+    )
+    x, k = inputs_of(module)
+    x[0, 8, 0] = np.inf
+    agree(module, [x, np.abs(k) + 1])
