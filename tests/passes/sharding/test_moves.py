@@ -28,7 +28,7 @@ def _random_case(rng: random.Random) -> tuple[int, int, list[Span], int]:
     return count, size, want, wide
 
 
-def _brought(way: list[Round], shares: list[list[int]], count: int, wide: int) -> list[list[int | None]]:
+def _brought(way: tuple[Round, ...], shares: list[list[int]], count: int, wide: int) -> list[list[int | None]]:
     """What the devices have after all rounds, where each round sends as much as its largest piece."""
     got: list[list[int | None]] = [[None] * wide for _ in range(count)]
     for r in way:

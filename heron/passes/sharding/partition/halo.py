@@ -14,18 +14,7 @@ import numpy as np
 from heron.hlo.ir.instruction import Instruction
 from heron.hlo.ir.types import S32
 from heron.hlo.sharding.atoms import Axes
-from heron.passes.sharding.partition.moves import (
-    Piece,
-    Round,
-    Span,
-    line,
-    own_pieces,
-    pieces,
-    rounds,
-    sent,
-    tiles,
-    windows,
-)
+from heron.passes.sharding.partition.moves import Piece, Round, Span, fetched, line, own_pieces, rounds, sent, windows
 
 if TYPE_CHECKING:
     from heron.passes.sharding.partition.context import Partitioner
@@ -58,14 +47,13 @@ def spans(
     split, tile = part.sharding.dims[dim], part.local_dims[dim]
     along = split or axes or ()
     count = p.mesh.size(along)
-    wanted = [w.clipped(0, part.dims[dim]) for w in want]
+    if split and count > 1:
+        found = fetched(part.dims[dim], tile, tuple(want))
+        if sent(rounds(found)) < (count - 1) * tile:
+            return exchange(p, part.value, dim, along, found, size, fill)
+    gathered = p.all_gather(part.value, dim, split)
     whole = [Span(n, 0, part.dims[dim]) for n in range(count)]
-    if not split:
-        return exchange(p, part.value, dim, along, own_pieces(whole, wanted), size, fill)
-    found = pieces(tiles(part.dims[dim], count, tile), wanted)
-    if sent(rounds(found)) < (count - 1) * tile or count == 1:
-        return exchange(p, part.value, dim, along, found, size, fill)
-    gathered = p.all_gather(part.value, dim, along)
+    wanted = [w.clipped(0, part.dims[dim]) for w in want]
     return exchange(p, gathered, dim, along, own_pieces(whole, wanted), size, fill)
 
 

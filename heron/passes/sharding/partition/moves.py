@@ -13,11 +13,11 @@ from __future__ import annotations
 from bisect import bisect_right
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, lru_cache
+from typing import NamedTuple
 
 
-@dataclass(frozen=True, slots=True)
-class Span:
+class Span(NamedTuple):
     """Positions `start` to `limit` (exclusive) of a dimension, on one device.
 
     `device` is its number in the group. In the device's array, position `start` stands at `place`.
@@ -34,8 +34,7 @@ class Span:
         return Span(self.device, start, max(start, min(self.limit, high)), self.place + start - self.start)
 
 
-@dataclass(frozen=True, slots=True)
-class Piece:
+class Piece(NamedTuple):
     """`size` elements at `read` in the array of device `source`, wanted at `write` by device `target`."""
 
     source: int
@@ -77,14 +76,16 @@ def pieces(have: Iterable[Span], want: Iterable[Span]) -> list[Piece]:
     starts = [s.start for s in known]
     found: list[Piece] = []
     for w in want:
-        for s in known[max(0, bisect_right(starts, w.start) - 1) :]:
+        if w.start >= w.limit:
+            continue
+        for at in range(max(0, bisect_right(starts, w.start) - 1), len(known)):
+            s = known[at]
             if s.start >= w.limit:
                 break
             begin, end = max(s.start, w.start), min(s.limit, w.limit)
             if begin < end:
-                found.append(
-                    Piece(s.device, w.device, s.place + begin - s.start, w.place + begin - w.start, end - begin)
-                )
+                read, write = s.place + begin - s.start, w.place + begin - w.start
+                found.append(Piece(s.device, w.device, read, write, end - begin))
     return _joined(found)
 
 
@@ -100,48 +101,64 @@ def _joined(found: list[Piece]) -> list[Piece]:
     """Pieces that follow one another at their source and their target as one."""
     joined: list[Piece] = []
     for p in found:
-        last = joined[-1] if joined else None
-        if (
-            last is not None
-            and (last.source, last.target) == (p.source, p.target)
-            and last.read + last.size == p.read
-            and last.write + last.size == p.write
-        ):
-            joined[-1] = Piece(p.source, p.target, last.read, last.write, last.size + p.size)
+        if joined and _follows(joined[-1], p):
+            joined[-1] = joined[-1]._replace(size=joined[-1].size + p.size)
         else:
             joined.append(p)
     return joined
 
 
-def rounds(all_pieces: Sequence[Piece]) -> list[Round]:
+def _follows(a: Piece, b: Piece) -> bool:
+    """Whether `b` begins where `a` ends, at source and target."""
+    ends = a.source, a.target, a.read + a.size, a.write + a.size
+    return ends == (b.source, b.target, b.read, b.write)
+
+
+def rounds(all_pieces: Iterable[Piece]) -> tuple[Round, ...]:
     """Rounds that bring all pieces: first those in which every piece stays, then those that send the least found.
 
     By distance is best for tiles that all want the same of their neighbours; first fit is best where tiles of one
     size become tiles of another.
     """
+    return _rounds(tuple(all_pieces))
+
+
+@lru_cache(maxsize=256)
+def _rounds(all_pieces: tuple[Piece, ...]) -> tuple[Round, ...]:
     stay = [p for p in all_pieces if p.source == p.target]
     move = [p for p in all_pieces if p.source != p.target]
-    ways = [
-        _by_distance(move),
-        _first_fit(move),
-        _first_fit(sorted(move, key=lambda p: -p.size)),
-    ]
-    return [*_by_distance(stay), *min(ways, key=lambda way: (sent(way), len(way)))]
+    best = _by_distance(move)
+    if sent(best) > _most_wanted(move):
+        ways = [best, _first_fit(move), _first_fit(sorted(move, key=lambda p: -p.size))]
+        best = min(ways, key=lambda way: (sent(way), len(way)))
+    return (*_by_distance(stay), *best)
 
 
-def transfer(size: int, tile: int, want: Sequence[Span]) -> int:
+def _most_wanted(move: Iterable[Piece]) -> int:
+    """The most elements that one device gets: no rounds send less."""
+    wanted: dict[int, int] = {}
+    for p in move:
+        wanted[p.target] = wanted.get(p.target, 0) + p.size
+    return max(wanted.values(), default=0)
+
+
+@lru_cache(maxsize=256)
+def fetched(size: int, tile: int, want: tuple[Span, ...]) -> tuple[Piece, ...]:
+    """The pieces that fill what devices want of a dimension of `size`, of which each has a tile."""
+    return tuple(pieces(tiles(size, len(want), tile), [w.clipped(0, size) for w in want]))
+
+
+def transfer(size: int, tile: int, want: tuple[Span, ...]) -> int:
     """The elements that a device sends so that each gets what it wants of a dimension of `size`, split into tiles.
 
     That is the least of what `rounds` and an all-gather send.
     """
-    count = len(want)
-    found = pieces(tiles(size, count, tile), [w.clipped(0, size) for w in want])
-    return min(sent(rounds(found)), (count - 1) * tile)
+    return min(sent(rounds(fetched(size, tile, want))), (len(want) - 1) * tile)
 
 
-def windows(count: int, start: int, step: int, size: int) -> list[Span]:
+def windows(count: int, start: int, step: int, size: int) -> tuple[Span, ...]:
     """A window of `size` for each of `count` devices, from position ``start + n * step`` on."""
-    return [Span(n, start + n * step, start + n * step + size) for n in range(count)]
+    return tuple(Span(n, start + n * step, start + n * step + size) for n in range(count))
 
 
 def sent(way: Iterable[Round]) -> int:

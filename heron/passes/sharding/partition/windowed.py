@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+from functools import lru_cache
 from math import prod
 from typing import TYPE_CHECKING, Any
 
@@ -41,6 +42,7 @@ class Reach:
     length: int
 
     @staticmethod
+    @lru_cache(maxsize=256)
     def of(w: WindowDim, outputs: int, count: int) -> Reach:
         """The reach of `count` shares of `outputs` windows, of which there is at least one."""
         tile = -(-outputs // count)
