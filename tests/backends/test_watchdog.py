@@ -37,7 +37,6 @@ def _warm() -> None:
     Client("cpu").compile(TEXT)
 
 
-
 @pytest.fixture
 def native(monkeypatch: pytest.MonkeyPatch) -> Iterator[threading.Event]:
     """LLVM that is at it until the test ends."""

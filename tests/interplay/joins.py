@@ -283,7 +283,9 @@ def mixed(xp: Any, base: Any, fed: Any) -> Any:
     if _is_wide_float(base.dtype):
         wide = np.float64 if base.dtype in (np.float64, np.complex128) else np.float32
         moved = _resized(xp, _real(xp, fed), base.shape).astype(wide)
-        return (base + xp.where(xp.isfinite(moved), xp.clip(moved, -1, 1), 0).astype(wide) * wide(0.125)).astype(base.dtype)
+        return (base + xp.where(xp.isfinite(moved), xp.clip(moved, -1, 1), 0).astype(wide) * wide(0.125)).astype(
+            base.dtype
+        )
     return xp.where(_turn(xp, fed), xp.flip(base), base)
 
 

@@ -84,7 +84,9 @@ class Judge:
         for answer in known:
             if distance(ours, answer()[k]) <= allowed + FACTOR * spread:
                 return Verdict("right" if spread <= UNDECIDED * size(theirs) else "undecided", k)
-        return Verdict("wrong", k, f"off by {error:.3g}; allowed {allowed:.3g}, XLA's own answers are {spread:.3g} apart")
+        return Verdict(
+            "wrong", k, f"off by {error:.3g}; allowed {allowed:.3g}, XLA's own answers are {spread:.3g} apart"
+        )
 
 
 def _wide(a: np.ndarray) -> np.ndarray:

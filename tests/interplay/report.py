@@ -64,7 +64,9 @@ def summary(rows: Sequence[dict[str, Any]]) -> dict[str, Any]:
         "families": dict(Counter(f for r in rows for f in r["families"])),
         "seconds": {t: round(sum(r["seconds"].get(t, 0) for r in rows), 1) for t in ("lower", "parts", *targets)},
         "faults": [
-            {k: r[k] for k in ("number", "kinds", "texts", "program")} for r in rows if r["faults"] or "jax" in r["kinds"]
+            {k: r[k] for k in ("number", "kinds", "texts", "program")}
+            for r in rows
+            if r["faults"] or "jax" in r["kinds"]
         ],
     }
 
@@ -72,7 +74,10 @@ def summary(rows: Sequence[dict[str, Any]]) -> dict[str, Any]:
 def table(rows: Sequence[dict[str, Any]]) -> str:
     """Outcomes by target."""
     found = summary(rows)
-    lines = [f"{found['programs']} programs", f"{'target':12}" + "".join(f"{k:>11}" for k in KINDS) + f"{'seconds':>11}"]
+    lines = [
+        f"{found['programs']} programs",
+        f"{'target':12}" + "".join(f"{k:>11}" for k in KINDS) + f"{'seconds':>11}",
+    ]
     for target, kinds in found["targets"].items():
         counts = "".join(f"{kinds.get(k, 0):>11}" for k in KINDS)
         lines.append(f"{target:12}{counts}{found['seconds'][target]:>11}")

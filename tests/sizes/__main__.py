@@ -62,7 +62,9 @@ def _run(
         for outcome in [Outcome("", "fails", str(result))] if lost else result:
             outcomes.append((cases[n], outcome))
             if outcome.found != "ok":
-                print(f"{cases[n].name}: {outcome.target}: {outcome.found}: {outcome.detail}", file=sys.stderr, flush=True)
+                print(
+                    f"{cases[n].name}: {outcome.target}: {outcome.found}: {outcome.detail}", file=sys.stderr, flush=True
+                )
     return outcomes
 
 

@@ -26,27 +26,103 @@ class Huge(Case):
 def cases() -> Iterator[Huge]:
     """Every case. Inputs take 2 to 4 GiB, results as much."""
     line = shape("s8", (_MANY,))
-    yield Huge("negate", "s8", program([line], line, "negate(p0)"), _one(_marked), check=lambda r, a: _compared(r, -a[_PLACES], _PLACES))
-    yield Huge("reverse", "s8", program([line], line, "reverse(p0), dimensions={0}"), _one(_marked), check=lambda r, a: _compared(r, a[_PLACES], _MANY - 1 - _PLACES))
+    yield Huge(
+        "negate",
+        "s8",
+        program([line], line, "negate(p0)"),
+        _one(_marked),
+        check=lambda r, a: _compared(r, -a[_PLACES], _PLACES),
+    )
+    yield Huge(
+        "reverse",
+        "s8",
+        program([line], line, "reverse(p0), dimensions={0}"),
+        _one(_marked),
+        check=lambda r, a: _compared(r, a[_PLACES], _MANY - 1 - _PLACES),
+    )
     whole = f"HloModule m\n{reducer('add', 's32')}\nENTRY e {{\np0 = {line} parameter(0)\nc = s32[{_MANY}]{{0}} convert(p0)\nz = s32[] constant(0)\nROOT r = s32[] reduce(c, z), dimensions={{0}}, to_apply=f\n}}\n"
-    yield Huge("reduce", "s8 to a scalar", whole, _one(_marked), check=lambda r, a: "" if int(r) == int(a[_PLACES].astype(int).sum()) else f"{r}")
+    yield Huge(
+        "reduce",
+        "s8 to a scalar",
+        whole,
+        _one(_marked),
+        check=lambda r, a: "" if int(r) == int(a[_PLACES].astype(int).sum()) else f"{r}",
+    )
     rows = shape("s8", _SIDES)
     turned = shape("s8", _SIDES[::-1])
-    yield Huge("transpose", "s8", program([rows], turned, "transpose(p0), dimensions={1,0}"), _one(_marked_rows), check=_transposed)
+    yield Huge(
+        "transpose",
+        "s8",
+        program([rows], turned, "transpose(p0), dimensions={1,0}"),
+        _one(_marked_rows),
+        check=_transposed,
+    )
     end = f"slice(p0), slice={{[{_MANY - 5}:{_MANY}]}}"
-    yield Huge("slice", "the end", program([line], shape("s8", (5,)), end), _one(_marked), check=lambda r, a: _compared(r, a[-5:], np.arange(5)))
-    yield Huge("dynamic-slice", "the end", program([line, "s64[]"], shape("s8", (5,)), "dynamic-slice(p0, p1), dynamic_slice_sizes={5}"), lambda rng: [_marked(rng), np.asarray(_MANY - 5)], check=lambda r, a, i: _compared(r, a[-5:], np.arange(5)))
-    yield Huge("concatenate", "behind 2^31", program([line, shape("s8", (9,))], shape("s8", (_MANY + 9,)), "concatenate(p0, p1), dimensions={0}"), lambda rng: [_marked(rng), np.arange(1, 10, dtype=np.int8)], check=lambda r, a, b: _compared(r, a[_PLACES], _PLACES) or _compared(r, b, _MANY + np.arange(9)))
-    yield Huge("gather", "behind 2^31", program([line, shape("s64", (64, 1))], shape("s8", (64,)), "gather(p0, p1), offset_dims={}, collapsed_slice_dims={0}, start_index_map={0}, index_vector_dim=1, slice_sizes={1}"), lambda rng: [_marked(rng), _PLACES[:64, None]], check=lambda r, a, i: _compared(r, a[_PLACES[:64]], np.arange(64)))
+    yield Huge(
+        "slice",
+        "the end",
+        program([line], shape("s8", (5,)), end),
+        _one(_marked),
+        check=lambda r, a: _compared(r, a[-5:], np.arange(5)),
+    )
+    yield Huge(
+        "dynamic-slice",
+        "the end",
+        program([line, "s64[]"], shape("s8", (5,)), "dynamic-slice(p0, p1), dynamic_slice_sizes={5}"),
+        lambda rng: [_marked(rng), np.asarray(_MANY - 5)],
+        check=lambda r, a, i: _compared(r, a[-5:], np.arange(5)),
+    )
+    yield Huge(
+        "concatenate",
+        "behind 2^31",
+        program([line, shape("s8", (9,))], shape("s8", (_MANY + 9,)), "concatenate(p0, p1), dimensions={0}"),
+        lambda rng: [_marked(rng), np.arange(1, 10, dtype=np.int8)],
+        check=lambda r, a, b: _compared(r, a[_PLACES], _PLACES) or _compared(r, b, _MANY + np.arange(9)),
+    )
+    yield Huge(
+        "gather",
+        "behind 2^31",
+        program(
+            [line, shape("s64", (64, 1))],
+            shape("s8", (64,)),
+            "gather(p0, p1), offset_dims={}, collapsed_slice_dims={0}, start_index_map={0}, index_vector_dim=1, slice_sizes={1}",
+        ),
+        lambda rng: [_marked(rng), _PLACES[:64, None]],
+        check=lambda r, a, i: _compared(r, a[_PLACES[:64]], np.arange(64)),
+    )
     f32 = shape("f32", ((1 << 29) + 77,))
-    yield Huge("multiply", "f32", program([f32, f32], f32, "multiply(p0, p1)"), lambda rng: [_floats(rng)] * 2, check=lambda r, a, b: _compared(r, a[_FLOATS] ** 2, _FLOATS))
+    yield Huge(
+        "multiply",
+        "f32",
+        program([f32, f32], f32, "multiply(p0, p1)"),
+        lambda rng: [_floats(rng)] * 2,
+        check=lambda r, a, b: _compared(r, a[_FLOATS] ** 2, _FLOATS),
+    )
     matrix, vector = shape("f32", (23_171, 23_173)), shape("f32", (23_173,))
-    yield Huge("dot", "matrix by vector", program([matrix, vector], shape("f32", (23_171,)), "dot(p0, p1), lhs_contracting_dims={1}, rhs_contracting_dims={0}"), _matrix, check=lambda r, a, b: _compared(r, a.sum(1) * 2, np.arange(23_171)))
-    yield Huge("iota", "s8 broadcast to 2^31", f"HloModule m\nENTRY e {{\nz = s8[] parameter(0)\nROOT b = {line} broadcast(z), dimensions={{}}\n}}\n", lambda rng: [np.asarray(7, np.int8)], check=lambda r, z: _compared(r, np.full(len(_PLACES), 7), _PLACES))
+    yield Huge(
+        "dot",
+        "matrix by vector",
+        program(
+            [matrix, vector], shape("f32", (23_171,)), "dot(p0, p1), lhs_contracting_dims={1}, rhs_contracting_dims={0}"
+        ),
+        _matrix,
+        check=lambda r, a, b: _compared(r, a.sum(1) * 2, np.arange(23_171)),
+    )
+    yield Huge(
+        "iota",
+        "s8 broadcast to 2^31",
+        f"HloModule m\nENTRY e {{\nz = s8[] parameter(0)\nROOT b = {line} broadcast(z), dimensions={{}}\n}}\n",
+        lambda rng: [np.asarray(7, np.int8)],
+        check=lambda r, z: _compared(r, np.full(len(_PLACES), 7), _PLACES),
+    )
 
 
 #: where arrays are set and looked at: both ends, around 2^31, and between
-_PLACES = np.unique(np.concatenate([np.arange(40), _MANY - 1 - np.arange(80), (1 << 31) + np.arange(-40, 40), np.arange(1, 99) * 21_474_837]))
+_PLACES = np.unique(
+    np.concatenate(
+        [np.arange(40), _MANY - 1 - np.arange(80), (1 << 31) + np.arange(-40, 40), np.arange(1, 99) * 21_474_837]
+    )
+)
 _FLOATS = np.unique(np.concatenate([np.arange(40), (1 << 29) + 76 - np.arange(80), np.arange(1, 99) * 5_368_709]))
 
 

@@ -16,7 +16,7 @@ _TOKEN = re.compile(r"[A-Za-z_][\w.$\-]*|\d+|[%@#^!][\w.$\-]+|->|[^\s\w]")
 _NUMBER = re.compile(r"(?<![\w.%@#])-?\d+(?:\.\d+)?(?:[eE][+-]?\d+)?")
 _NAME = re.compile(r"[%@][\w.$\-]+|(?:stablehlo|chlo|func)\.\w+|tensor<[^<>]*>")
 _NUMBERS = ("0", "1", "2", "-1", "7", "3.5", "1e999", "1000000", "4294967296", "99999999999999999999")
-_BYTES = "{}[]()=,<>\"/*%@#!?:-x \n\0é"
+_BYTES = '{}[]()=,<>"/*%@#!?:-x \n\0é'
 
 
 @cache
@@ -32,7 +32,9 @@ def texts(folder: Path = TESTS) -> tuple[str, ...]:
     if folder != TESTS:
         return tuple(found)
     for dialect in ("stablehlo", "chlo"):
-        functions = re.split(r"(?=^func\.func )", (TESTS / f"frontends/dialects/{dialect}.mlir").read_text(), flags=re.M)
+        functions = re.split(
+            r"(?=^func\.func )", (TESTS / f"frontends/dialects/{dialect}.mlir").read_text(), flags=re.M
+        )
         found += [f.replace("private @", "public @", 1) for f in functions if f.startswith("func.func private")]
     return tuple(found)
 

@@ -19,7 +19,9 @@ def verdict(check: Check, got: np.ndarray, want: np.ndarray) -> tuple[str, str]:
     if same.all():
         return "right", ""
     n = int(np.argmin(same.reshape(-1)))
-    said = f"{got.dtype} {a.reshape(-1)[n]!s} instead of {b.reshape(-1)[n]!s}, {int((~same).sum())} of {same.size} differ"
+    said = (
+        f"{got.dtype} {a.reshape(-1)[n]!s} instead of {b.reshape(-1)[n]!s}, {int((~same).sum())} of {same.size} differ"
+    )
     if check.rule == "equal" or a.dtype.kind != "f":
         return _loosely(got, a, b, same) if a.dtype.kind == "f" else "wrong", said
     if check.rule == "ulps":

@@ -18,9 +18,18 @@ _SMOOTH = {
 
 FRAGMENTS = [
     *[F(f"{name}", f"f32[n] {domain}", getattr(jnp, name), least=0) for name, domain in _SMOOTH.items()],
-    *[F(f"{name}_f64", f"f64[3,n] {_SMOOTH[name]}", getattr(jnp, name)) for name in ("exp", "log", "sin", "tanh", "cbrt")],
-    *[F(f"{name}_bf16", f"bf16[n,2] {_SMOOTH[name]}", getattr(jnp, name), ulps=4) for name in ("exp", "log", "tanh", "sqrt")],
-    *[F(f"{name}_f16", f"f16[n] {_SMOOTH[name]}", getattr(jnp, name), ulps=4) for name in ("exp", "log1p", "cos", "arctan")],
+    *[
+        F(f"{name}_f64", f"f64[3,n] {_SMOOTH[name]}", getattr(jnp, name))
+        for name in ("exp", "log", "sin", "tanh", "cbrt")
+    ],
+    *[
+        F(f"{name}_bf16", f"bf16[n,2] {_SMOOTH[name]}", getattr(jnp, name), ulps=4)
+        for name in ("exp", "log", "tanh", "sqrt")
+    ],
+    *[
+        F(f"{name}_f16", f"f16[n] {_SMOOTH[name]}", getattr(jnp, name), ulps=4)
+        for name in ("exp", "log1p", "cos", "arctan")
+    ],
     F("add", "f32[n,3]; f32[n,3]", jnp.add, exact=True, least=0),
     F("mul_sub", "f32[n]; f32[n]; f32[n]", lambda x, y, z: x * y - z),
     F("divide", "f32[n]; f32[n] positive", jnp.divide),
@@ -49,7 +58,12 @@ FRAGMENTS = [
     F("where", "pred[n]; f32[n]; f32[n]", jnp.where, exact=True, least=0),
     F("where_scalar", "pred[]; f32[n,n]", lambda p, x: jnp.where(p, x, x.T), exact=True, most=37),
     F("where_tower", "f32[n]; f32[n]", lambda x, y: _tower(x, y, 12)),
-    F("select_n", "s32[n] index; f32[n]; f32[n]; f32[n]", lambda k, *x: lax.select_n(jnp.clip(k, 0, 2), *x), exact=True),
+    F(
+        "select_n",
+        "s32[n] index; f32[n]; f32[n]; f32[n]",
+        lambda k, *x: lax.select_n(jnp.clip(k, 0, 2), *x),
+        exact=True,
+    ),
     F("piecewise", "f32[n]", lambda x: jnp.piecewise(x, [x < -0.5, x > 0.5], [jnp.sin, lambda v: v * v, 0.25])),
     F("heaviside", "f32[n]", lambda x: jnp.heaviside(x, 0.5), exact=True),
     F("nan_to_num", "f32[n]", lambda x: jnp.nan_to_num(x / jnp.where(x > 0.8, 0.0, 1.0), posinf=3.0)),

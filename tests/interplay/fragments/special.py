@@ -38,14 +38,25 @@ FRAGMENTS = [
         for name in _TWO
         if hasattr(s, name)
     ],
-    *[F(f"special_{name}_f64", f"f64[n] {_PLAIN[name]}", getattr(s, name), ulps=4096) for name in ("erf", "gammaln", "digamma", "i0e", "exp1")],
-    *[F(f"special_{name}_grad", f"f32[n] {_PLAIN[name]}", _slope(getattr(s, name)), ulps=1024) for name in ("erf", "gammaln", "i1e", "ndtri", "erfinv")],
+    *[
+        F(f"special_{name}_f64", f"f64[n] {_PLAIN[name]}", getattr(s, name), ulps=4096)
+        for name in ("erf", "gammaln", "digamma", "i0e", "exp1")
+    ],
+    *[
+        F(f"special_{name}_grad", f"f32[n] {_PLAIN[name]}", _slope(getattr(s, name)), ulps=1024)
+        for name in ("erf", "gammaln", "i1e", "ndtri", "erfinv")
+    ],
     F("expn", "f32[n] positive", lambda x: s.expn(3, x), ulps=1024),
     F("exp1_and_expn", "f32[n] positive", lambda x: (s.exp1(x), s.expn(2, x)), ulps=1024),
     F("betainc", "f32[n] positive; f32[n] positive; f32[n] unit", s.betainc, ulps=4096),
     F("betaln", "f32[n] positive; f32[n] positive", s.betaln, ulps=1024),
     F("gammainc", "f32[n] positive; f32[n] positive", lambda a, x: (s.gammainc(a, x), s.gammaincc(a, x)), ulps=4096),
-    F("igamma_grad", "f32[n] positive; f32[n] positive", jax.grad(lambda a, x: jnp.sum(s.gammainc(a, x)), (0, 1)), ulps=1 << 15),
+    F(
+        "igamma_grad",
+        "f32[n] positive; f32[n] positive",
+        jax.grad(lambda a, x: jnp.sum(s.gammainc(a, x)), (0, 1)),
+        ulps=1 << 15,
+    ),
     F("polygamma", "f32[n] positive", lambda x: s.polygamma(1, x), ulps=4096),
     F("zeta", "f32[n] large", lambda x: s.zeta(x, 1.5), ulps=1024),
     F("multigammaln", "f32[n] large", lambda x: s.multigammaln(x, 2), ulps=1024),
@@ -62,7 +73,12 @@ FRAGMENTS = [
     F("t_logpdf", "f32[n]", lambda x: st.t.logpdf(x, 3.0), ulps=512),
     F("poisson_logpmf", "s32[n] index; f32[n] positive", st.poisson.logpmf, ulps=512),
     F("binom_logpmf", "s32[n] index; f32[n] unit", lambda k, p: st.binom.logpmf(k, 5, p), ulps=512),
-    F("expon_laplace", "f32[n] positive", lambda x: (st.expon.logpdf(x), st.laplace.cdf(x), st.logistic.logpdf(x)), ulps=256),
+    F(
+        "expon_laplace",
+        "f32[n] positive",
+        lambda x: (st.expon.logpdf(x), st.laplace.cdf(x), st.logistic.logpdf(x)),
+        ulps=256,
+    ),
     F("chi2_cdf", "f32[n] positive", lambda x: st.chi2.cdf(x, 3.0), ulps=4096),
     F("kde", "f32[n]; f32[5]", lambda x, y: jnp.mean(jnp.exp(-0.5 * (x[:, None] - y) ** 2), 0), ulps=256),
     F("vonmises", "f32[n]", lambda x: st.vonmises.logpdf(x, 2.0), ulps=512),

@@ -12,8 +12,14 @@ _INT_CASTS = ("int8", "uint8", "int16", "int32", "float32", "bfloat16")
 
 FRAGMENTS = [
     *[F(f"cast_s32_to_{t}", "s32[n]", lambda x, t=t: x.astype(t), exact=True, least=0) for t in _INT_CASTS],
-    *[F(f"cast_f32_to_{t}", "f32[n]", lambda x, t=t: x.astype(t), exact=True) for t in ("bfloat16", "float16", "int32", "bool")],
-    *[F(f"cast_f32_to_{t}", "f32[n]", lambda x, t=t: x.astype(t), exact=True) for t in ("float8_e4m3fn", "float8_e5m2", "complex64")],
+    *[
+        F(f"cast_f32_to_{t}", "f32[n]", lambda x, t=t: x.astype(t), exact=True)
+        for t in ("bfloat16", "float16", "int32", "bool")
+    ],
+    *[
+        F(f"cast_f32_to_{t}", "f32[n]", lambda x, t=t: x.astype(t), exact=True)
+        for t in ("float8_e4m3fn", "float8_e5m2", "complex64")
+    ],
     F("cast_f64_down", "f64[n]", lambda x: (x.astype("float32"), x.astype("int64"), x.astype("float16")), exact=True),
     F("cast_chain", "f32[n]", lambda x: x.astype("bfloat16").astype("float32") * 2, exact=True),
     F("f8_multiply", "f8e4m3fn[n]; f8e4m3fn[n]", lambda x, y: x * y, ulps=2),
@@ -23,7 +29,12 @@ FRAGMENTS = [
     F("s4_arithmetic", "s4[n]; s4[n]", lambda x, y: x + y, exact=True),
     F("s4_widen", "s4[n,3]", lambda x: x.astype("int32") * 3 - 1, exact=True),
     F("s4_dequantize", "s4[n,4]; f32[4] positive", lambda x, s: x.astype("float32") * s, exact=True),
-    F("s4_dot", "s4[3,n]; s8[n,4]", lambda x, y: jnp.matmul(x.astype("int8"), y, preferred_element_type=jnp.int32), exact=True),
+    F(
+        "s4_dot",
+        "s4[3,n]; s8[n,4]",
+        lambda x, y: jnp.matmul(x.astype("int8"), y, preferred_element_type=jnp.int32),
+        exact=True,
+    ),
     F("u4_shift", "u4[n]", lambda x: (x.astype("uint8") >> 1).astype("uint4"), exact=True),
     F("u4_slice", "u4[2*n+1]", lambda x: x[1::2], exact=True),
     F("s4_pack", "s8[n]", lambda x: x.astype("int4"), exact=True),
@@ -34,8 +45,18 @@ FRAGMENTS = [
     F("bitcast_f64", "f64[n]", lambda x: lax.bitcast_convert_type(x, jnp.uint32), exact=True),
     F("bitcast_bf16", "bf16[n]", lambda x: lax.bitcast_convert_type(x, jnp.int16), exact=True),
     F("view_halves", "u32[n] bits", lambda x: lax.bitcast_convert_type(x, jnp.uint16)[..., 0], exact=True),
-    F("shifts", "s32[n]; s32[n] shift", lambda x, k: (lax.shift_left(x, k), lax.shift_right_arithmetic(x, k), lax.shift_right_logical(x, k)), exact=True),
-    F("shifts_u8", "u8[n] bits; u8[n] shift", lambda x, k: (lax.shift_left(x, k), lax.shift_right_logical(x, k)), exact=True),
+    F(
+        "shifts",
+        "s32[n]; s32[n] shift",
+        lambda x, k: (lax.shift_left(x, k), lax.shift_right_arithmetic(x, k), lax.shift_right_logical(x, k)),
+        exact=True,
+    ),
+    F(
+        "shifts_u8",
+        "u8[n] bits; u8[n] shift",
+        lambda x, k: (lax.shift_left(x, k), lax.shift_right_logical(x, k)),
+        exact=True,
+    ),
     F("shifts_s64", "s64[n]; s64[n] shift", lambda x, k: (x << k, x >> k), exact=True),
     F("bit_logic", "u32[n] bits; u32[n] bits", lambda x, y: (x & y, x | ~y, x ^ y), exact=True),
     F("popcount", "u32[n] bits", lambda x: (lax.population_count(x), lax.clz(x)), exact=True),
@@ -59,7 +80,12 @@ FRAGMENTS = [
     F("saturate", "s32[n]", lambda x: jnp.clip(x * 9, -128, 127).astype("int8"), exact=True),
     F("quantize", "f32[n,3]", lambda x: jnp.clip(jnp.round(x * 16), -128, 127).astype("int8"), exact=True),
     F("quantized_dot", "s8[3,n]; s8[n,5]", lambda x, y: lax.dot(x, y, preferred_element_type=jnp.int32), exact=True),
-    F("fixed_point_multiply", "s32[n]; s32[n]", lambda x, y: ((x.astype("int16") * y.astype("int16")).astype("int32")) >> 4, exact=True),
+    F(
+        "fixed_point_multiply",
+        "s32[n]; s32[n]",
+        lambda x, y: ((x.astype("int16") * y.astype("int16")).astype("int32")) >> 4,
+        exact=True,
+    ),
     # complex
     F("complex_multiply", "c64[n]; c64[n]", lambda x, y: x * y + jnp.conj(x)),
     F("complex_divide", "c64[n]; c64[n]", lambda x, y: x / (2 + jnp.abs(y)).astype(x.dtype)),

@@ -59,7 +59,12 @@ def test_a_group_is_one_kernel(steps: tuple[str, ...]) -> None:
     [
         ("sine(x)", f"negate(a), {ALONE}", "'a' and 'c'", "'wrapped', which"),
         ("sine(x)", "dot(a, a), lhs_contracting_dims={1}, rhs_contracting_dims={0}", "'a' and 'c'", "'b' has to run"),
-        ("dot(x, x), lhs_contracting_dims={1}, rhs_contracting_dims={0}", "negate(x)", "'a' and 'c'", "(dot) cannot have"),
+        (
+            "dot(x, x), lhs_contracting_dims={1}, rhs_contracting_dims={0}",
+            "negate(x)",
+            "'a' and 'c'",
+            "(dot) cannot have",
+        ),
     ],
     ids=["alone between", "a product between", "a product"],
 )

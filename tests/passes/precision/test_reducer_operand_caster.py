@@ -9,7 +9,15 @@ from heron.hlo.verifier import verify
 from tests.backends.agree import TARGETS, assert_agrees
 
 #: of an array, and of what is reduced
-TYPES = [("bf16", "f32"), ("f32", "bf16"), ("f32", "f64"), ("f64", "f32"), ("s8", "s32"), ("s32", "s8"), ("c64", "c128")]
+TYPES = [
+    ("bf16", "f32"),
+    ("f32", "bf16"),
+    ("f32", "f64"),
+    ("f64", "f32"),
+    ("s8", "s32"),
+    ("s32", "s8"),
+    ("c64", "c128"),
+]
 FORMS = {
     "rows": ("[5,37]", "[5]", "reduce(x, z), dimensions={1}, to_apply=f"),
     "columns": ("[70,200]", "[200]", "reduce(x, z), dimensions={0}, to_apply=f"),

@@ -93,12 +93,36 @@ def _dynamic_update_slice(rng: random.Random, devices: int) -> str:
       ROOT r = f32[{m},{n}] dynamic-update-slice(x, u, a, b) @[{other}, {rng.choice([axes, "{}"])}]@"""
 
 
+def _reshape(rng: random.Random, devices: int) -> str:
+    factors = [rng.choice([1, 2, 2, 3, 3, 4, 5]) for _ in range(rng.randint(2, 5))]
+
+    def cut() -> list[int]:
+        """The factors multiplied in runs."""
+        found = [1]
+        for f in factors:
+            if rng.random() < 0.5:
+                found.append(1)
+            found[-1] *= f
+        return found
+
+    def split(rank: int) -> str:
+        found = ["{}"] * rank
+        found[rng.randrange(rank)] = random_axes(rng, devices)
+        return ", ".join(found)
+
+    old, new = cut(), cut()
+    return f"""
+      x = f32[{",".join(map(str, old))}] parameter(0) @[{split(len(old))}]@
+      ROOT r = f32[{",".join(map(str, new))}] reshape(x) @[{split(len(new))}]@"""
+
+
 KINDS: dict[str, Callable[[random.Random, int], str]] = {
     "slice": _slice,
     "reverse": _reverse,
     "pad": _pad,
     "concatenate": _concatenate,
     "roll": _roll,
+    "reshape": _reshape,
     "dynamic-slice": _dynamic_slice,
     "dynamic-update-slice": _dynamic_update_slice,
 }
@@ -146,6 +170,13 @@ def test_random(kind: str, seed: int) -> None:
       ROOT b = f32[24] reverse(a), dimensions={0} @[{'x','y'}]@""",
             3,
             id="reverse",
+        ),
+        pytest.param(
+            """
+      a = f32[24] parameter(0) @[{'x','y'}]@
+      ROOT b = f32[6,4] reshape(a) @[{'x','y'}, {}]@""",
+            6,
+            id="reshape to other shares",
         ),
         pytest.param(
             """

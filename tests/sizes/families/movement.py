@@ -33,7 +33,9 @@ def cases() -> Iterator[Case]:
             yield _broadcast(t, dims, draw)
             yield _reshaped(t, dims, draw)
             along = draw.randrange(rank)
-            parts = [tuple(draw.choice((0, 1, 2, 5)) if n == along else d for n, d in enumerate(dims)) for _ in range(3)]
+            parts = [
+                tuple(draw.choice((0, 1, 2, 5)) if n == along else d for n, d in enumerate(dims)) for _ in range(3)
+            ]
             yield _concatenate(t, [dims, *parts], along)
 
 
@@ -59,7 +61,9 @@ def _reversed(t, dims, along, order) -> Case:  # noqa: ANN001
 
 
 def _padded(t, dims, draw) -> Case:  # noqa: ANN001
-    edges = [(draw.randint(0 if not d else -min(d // 2, 2), 3), draw.randint(0, 3), draw.choice((0, 0, 1, 2))) for d in dims]
+    edges = [
+        (draw.randint(0 if not d else -min(d // 2, 2), 3), draw.randint(0, 3), draw.choice((0, 0, 1, 2))) for d in dims
+    ]
     result = tuple((d + max(d - 1, 0) * i) + a + b for d, (a, b, i) in zip(dims, edges, strict=True))
     words = "x".join(f"{a}_{b}_{i}" for a, b, i in edges)
     return _case("pad", t, [dims, ()], [shape(t, dims), f"{t}[]"], shape(t, result), f"pad(p0, p1), padding={words}")

@@ -98,5 +98,7 @@ def _contracted(t: str, r: str, draw: random.Random) -> Case:
 
 def _vectors(t: str, size: int) -> Case:
     result = {"s8": "s32"}.get(t, t)
-    text = program([shape(t, (size,))] * 2, shape(result, ()), "dot(p0, p1), lhs_contracting_dims={0}, rhs_contracting_dims={0}")
+    text = program(
+        [shape(t, (size,))] * 2, shape(result, ()), "dot(p0, p1), lhs_contracting_dims={0}, rhs_contracting_dims={0}"
+    )
     return Case("dot, vectors", f"{t} {size}", text, together(*[whole(t, (size,), -1, 1)] * 2), work=size)

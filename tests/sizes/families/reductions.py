@@ -40,9 +40,7 @@ def _init(opcode: str, t: str) -> str:
     return "(0, 0)" if t.startswith("c") and opcode == "add" else "(1, 0)" if t.startswith("c") else _NEUTRAL[opcode]
 
 
-def _reduce(
-    t: str, opcode: str, dims: tuple[int, ...], over: tuple[int, ...], order: list[int] | None = None
-) -> Case:
+def _reduce(t: str, opcode: str, dims: tuple[int, ...], over: tuple[int, ...], order: list[int] | None = None) -> Case:
     if opcode == "maximum" and t.startswith("c"):
         opcode = "add"
     kept = tuple(d for n, d in enumerate(dims) if n not in over)
@@ -54,7 +52,9 @@ def _reduce(
     ]  # fmt: skip
     # whole numbers of bf16 end at 256: sums of that type are of zeros and ones, few of them
     many = math.prod(dims[d] for d in over)
-    draw = varied(t, dims) if opcode == "maximum" else _sparse(t, dims, many) if opcode == "add" else whole(t, dims, 1, 1)
+    draw = (
+        varied(t, dims) if opcode == "maximum" else _sparse(t, dims, many) if opcode == "add" else whole(t, dims, 1, 1)
+    )
     label = f"{t} {opcode} {dims} over {over} order {order}"
     return Case("reduce", label, "\n".join(lines), together(draw), work=math.prod(dims))
 
@@ -90,7 +90,9 @@ def _largest(t: str, dims: tuple[int, int], along: int) -> Case:
         f"ROOT r = ({shape(t, kept)}, {shape('s32', kept)}) reduce(p0, at, low, zero), dimensions={{{along}}}, to_apply=f",
         "}", "",
     ]  # fmt: skip
-    return Case("reduce, pairs", f"{t} {dims} over {along}", "\n".join(lines), together(varied(t, dims)), work=math.prod(dims))
+    return Case(
+        "reduce, pairs", f"{t} {dims} over {along}", "\n".join(lines), together(varied(t, dims)), work=math.prod(dims)
+    )
 
 
 def _softmax(rows: int, size: int) -> Case:

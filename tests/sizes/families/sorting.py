@@ -20,12 +20,16 @@ def cases() -> Iterator[Case]:
     draw = random.Random(0)
     for t in _TYPES:
         for size in EDGES:
-            yield _sort((t, "s32"), (size, 3) if size % 2 else (3, size), int(not size % 2), draw.choice(("LT", "GT")), True)
+            yield _sort(
+                (t, "s32"), (size, 3) if size % 2 else (3, size), int(not size % 2), draw.choice(("LT", "GT")), True
+            )
     for _ in range(60):
         rank = draw.randint(1, 4)
         dims = tuple(draw.choice(EDGES[: {1: 24, 2: 17, 3: 10, 4: 6}[rank]]) for _ in range(rank))
         operands = tuple(draw.choice(_TYPES) for _ in range(draw.randint(1, 4)))
-        yield _sort(operands, dims, draw.randrange(rank), draw.choice(("LT", "GT")), True, draw.sample(range(rank), rank))
+        yield _sort(
+            operands, dims, draw.randrange(rank), draw.choice(("LT", "GT")), True, draw.sample(range(rank), rank)
+        )
     for size in (1, 2, 3, 17, 33, 129, 1021, 4097, 16411):
         for k in sorted({1, min(2, size), min(8, size), min(65, size), size // 2 or 1, size}):
             yield _top(size, k, "f32")
@@ -33,7 +37,12 @@ def cases() -> Iterator[Case]:
 
 
 def _sort(
-    operands: tuple[str, ...], dims: tuple[int, ...], along: int, direction: str, stable: bool, order: list[int] | None = None
+    operands: tuple[str, ...],
+    dims: tuple[int, ...],
+    along: int,
+    direction: str,
+    stable: bool,
+    order: list[int] | None = None,
 ) -> Case:
     scalars = [f"{t}[]" for t in operands]
     lines = [f"a{n} = {s} parameter({2 * n})\nb{n} = {s} parameter({2 * n + 1})" for n, s in enumerate(scalars)]

@@ -42,7 +42,9 @@ def _transform(kind: str, batch: tuple[int, ...], lengths: tuple[int, ...], t: s
         "RFFT": ((real, full), (complexes, half)),
         "IRFFT": ((complexes, half), (real, full)),
     }[kind]
-    text = program([shape(*operand)], shape(*result), f"fft(p0), fft_type={kind}, fft_length={{{','.join(map(str, lengths))}}}")
+    text = program(
+        [shape(*operand)], shape(*result), f"fft(p0), fft_type={kind}, fft_length={{{','.join(map(str, lengths))}}}"
+    )
     error = 4 + 4 * math.log2(max(math.prod(lengths), 1))
     inputs = together(varied(*operand))
     return Case("fft", f"{kind} {operand[0]} {batch} {lengths}", text, inputs, error=error, work=math.prod(full) * 20)

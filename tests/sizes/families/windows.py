@@ -97,4 +97,6 @@ def _scattered(draw: random.Random) -> Case | None:
         "select=ge, scatter=f", "}", "",
     ]  # fmt: skip
     inputs = together(varied(t, dims), whole(t, source, -1, 1))
-    return Case("select-and-scatter", f"{t} {dims} {sizes} {steps} {placed}", "\n".join(lines), inputs, work=math.prod(dims) * 9)
+    return Case(
+        "select-and-scatter", f"{t} {dims} {sizes} {steps} {placed}", "\n".join(lines), inputs, work=math.prod(dims) * 9
+    )
