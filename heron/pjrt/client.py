@@ -25,7 +25,7 @@ from heron.pjrt.buffer import Buffer, row_major
 from heron.pjrt.compile_options import CompileOptions
 from heron.pjrt.device import PLATFORM, Device, Memory, Topology, platform_version
 from heron.pjrt.loaded import LoadedExecutable, about
-from heron.pjrt.worker import Worker
+from heron.pjrt.together import Launches
 from heron.trace import Trace
 
 if TYPE_CHECKING:
@@ -71,7 +71,7 @@ class Client:
         self.first = sum(self.processes[:process_index])
         self.devices = [Device(self, self.first + n, self.target.name, gpu) for n in range(devices)]
         #: runs programs whose devices work together, one after the other
-        self.launches = Worker("heron-launches")
+        self.launches = Launches()
         self.memories: list[Memory] = [m for d in self.devices for m in d.memories]
 
     @property
@@ -105,7 +105,7 @@ class Client:
             program: a module, or text or bytes in any form `heron.load` takes.
             options: how many devices, and options of `heron.compile`.
 
-        Raises what reading and compiling raise; PJRT013 for a program that has to be partitioned.
+        Raises what reading and compiling raise; PJRT013 for a program of several devices when the options are for one.
         """
         options = self._placed(options or CompileOptions())
         for n in options.devices():

@@ -104,11 +104,12 @@ class LoadedExecutable:
         self.parameters: tuple[Shape, ...] = tuple(s for p in signature.parameters for _, s in p.leaves())
         self.outputs: tuple[Shape, ...] = tuple(s for _, s in signature.result.leaves())
         self.donated = about.donated
-        self._is_small = not about.calls_python and about.seconds < _SMALL_SECONDS
+        #: whether a run takes no longer than handing it to another thread
+        self.is_small = not about.calls_python and about.seconds < _SMALL_SECONDS
         only_arrays = all(s.is_array for s in (*self.parameters, *self.outputs))
         #: whether nothing but arrays goes in and row-major ones out, none is donated, and the caller itself runs it
         on_host = self.devices[0].gpu is None
-        self.runs_at_once = on_host and self._is_small and only_arrays and not self.donated and len(self.devices) == 1
+        self.runs_at_once = on_host and self.is_small and only_arrays and not self.donated and len(self.devices) == 1
         if any(minor_to_major(s) != row_major(s.rank) for s in self.outputs if s.is_array) or about.on_host:
             self.runs_at_once = False
         self.is_deleted = False
@@ -174,7 +175,7 @@ class LoadedExecutable:
         waiting = [b.ready for b in arguments if not b.ready.is_ready]
         done = Event()
         run = partial(self._compute, self.given(arguments, options), outputs, done)
-        if device.worker.is_here or not waiting and (self._is_small or self.about.calls_python):
+        if device.worker.is_here or not waiting and (self.is_small or self.about.calls_python):
             run()
         elif not waiting:
             device.worker.submit(run)

@@ -32,7 +32,7 @@ def works_together(source: Module, options: CompileOptions) -> bool:
     """Whether the devices share the work: values are spread over them, or they talk to each other.
 
     A program of which this is not true runs on each device as a program for one. Raises PJRT013 when devices would
-    work together, PJRT029 for shardings that the compiler shall find.
+    work together and the options are for one, PJRT029 for shardings that the compiler shall find.
     """
     if options.use_auto_spmd_partitioning:
         raise HeronError(
@@ -46,20 +46,19 @@ def works_together(source: Module, options: CompileOptions) -> bool:
         return False
     is_spread = options.num_partitions > 1 or source.num_partitions > 1
     shared = next((i for i in source.instructions() if _talks(i) or is_spread and _is_cut(i)), None)
-    results = str((source.header.get("frontend_attributes") or {}).get("xla.sdy.out_tuple_shardings", ""))
-    if shared is None and not (is_spread and _names_axes(results)):
-        return False
-    raise _no_partitioner(shared, source, options)
+    if shared is not None and not several:
+        raise _for_one(shared, source)
+    return shared is not None
 
 
-def _no_partitioner(shared: Instruction | None, source: Module, options: CompileOptions) -> HeronError:
-    subject = "results are" if shared is None else f"'{shared.name}' is"
+def _for_one(shared: Instruction, source: Module) -> HeronError:
+    counts = ", ".join(f"{n}={source.header[n]}" for n in _COUNTS if n in source.header)
     return HeronError(
         "PJRT013",
-        f"{subject} spread over several devices, and heron has no partitioner yet",
-        where=f"module {source.name}" if shared is None else str(shared)[:200],
-        why=f"the program is for {options.num_replicas} replicas and {options.num_partitions} partitions",
-        hint="replicate arrays and computations, or run on one device",
+        f"'{shared.name}' is work of several devices, and the options are for one",
+        where=str(shared)[:200],
+        why=f"the module says {counts}; num_replicas and num_partitions of the options are 1",
+        hint="CompileOptions(num_partitions=…)",
     )
 
 

@@ -2,21 +2,60 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import threading
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
 
 from heron.pjrt.buffer import Buffer
 from heron.pjrt.event import Event
+from heron.pjrt.worker import Worker
 
 if TYPE_CHECKING:
     from heron.pjrt.loaded import ExecuteOptions, LoadedExecutable
 
 
+class Launches:
+    """Runs launches one after the other, in the order in which they come, so that no two of them wait for each other's
+    devices. Launches must not raise."""
+
+    def __init__(self) -> None:
+        self._worker = Worker("heron-launches")
+        self._turn, self._lock = threading.Lock(), threading.Lock()
+        self._waiting = 0
+
+    def submit(self, launch: Callable[[], None], at_once: bool) -> None:
+        """Run it after all that came before: in the caller if it may run `at_once` and none is under way."""
+        if at_once and self._begin():
+            try:
+                launch()
+            finally:
+                self._turn.release()
+            return
+        with self._lock:
+            self._waiting += 1
+
+        def run() -> None:
+            with self._turn:
+                launch()
+            with self._lock:
+                self._waiting -= 1
+
+        self._worker.submit(run)
+
+    def stop(self) -> None:
+        """Wait for what came, and end the thread."""
+        self._worker.stop()
+
+    def _begin(self) -> bool:
+        with self._lock:
+            return self._waiting == 0 and self._turn.acquire(blocking=False)
+
+
 def run(
     executable: LoadedExecutable, rows: Sequence[Sequence[Buffer]], options: ExecuteOptions
 ) -> list[tuple[list[Buffer], Event]]:
-    """Outputs of each device, and the event of its run. The launch is enqueued: the client runs its launches one after
-    the other, in the order of the calls, so that no two of them wait for each other's devices.
+    """Outputs of each device, and the event of its run, which may be under way. A small program whose arguments are
+    there runs in the caller.
 
     Args:
         executable: the program; ``rows`` has a row of its arguments for each of its devices, checked.
@@ -41,7 +80,8 @@ def run(
             executable.fulfil(row, found)
             event.set()
 
-    executable.client.launches.submit(launch)
+    is_ready = all(b.ready.is_ready for row in rows for b in row)
+    executable.client.launches.submit(launch, executable.is_small and is_ready)
     return list(zip(outputs, done, strict=True))
 
 

@@ -179,7 +179,7 @@ def test_machine_code_that_does_not_fit_is_made_anew(
     np.testing.assert_array_equal(again.execute([x, x])[0].to_host(), [0, 2, 4, 6])
 
 
-def test_collectives_are_refused_by_name(client: pjrt.Client) -> None:
+def test_devices_work_together(client: pjrt.Client) -> None:
     text = """HloModule m, replica_count=2
 add { a = f32[] parameter(0)
   b = f32[] parameter(1)
@@ -187,8 +187,10 @@ add { a = f32[] parameter(0)
 ENTRY e { x = f32[4]{0} parameter(0)
   ROOT y = f32[4]{0} all-reduce(x), replica_groups={{0,1}}, to_apply=add }
 """
-    with pytest.raises(HeronError, match="PJRT013.*'y'"):
-        client.compile(text, pjrt.CompileOptions(num_replicas=2))
+    program = client.compile(text, pjrt.CompileOptions(num_replicas=2))
+    rows = [[client.buffer_from_host(np.full(4, n + 1, np.float32), d)] for n, d in enumerate(client.devices)]
+    for [y], device in zip(program.execute_sharded(rows)[0], client.devices, strict=True):
+        assert y.to_host().tolist() == [3] * 4 and y.device is device
 
 
 @pytest.mark.parametrize(("target", "code"), [("sm_90", "PJRT010"), ("cuda", "PJRT010"), ("nonsense", "TGT001")])

@@ -13,10 +13,10 @@ from heron.pjrt.c_api.handles import ErrorCell
 
 #: statuses of heron's codes; the first prefix that fits counts
 _STATUSES = (
-    ("PJRT013", "UNIMPLEMENTED"),
     ("PJRT015", "UNIMPLEMENTED"),
     ("PJRT018", "UNIMPLEMENTED"),
     ("PJRT025", "UNIMPLEMENTED"),
+    ("PJRT029", "UNIMPLEMENTED"),
     ("PJRT", "INVALID_ARGUMENT"),
     ("SHLO005", "UNIMPLEMENTED"),
     ("GEN", "UNIMPLEMENTED"),
