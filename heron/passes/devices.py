@@ -16,6 +16,7 @@ from heron.passes.collectives.reduce_scatter_creator import ReduceScatterCreator
 from heron.passes.collectives.reduce_scatter_reassociate import ReduceScatterReassociate
 from heron.passes.collectives.while_loop_all_reduce_code_motion import WhileLoopAllReduceCodeMotion
 from heron.passes.control_flow.conditional_canonicalizer import ConditionalCanonicalizer
+from heron.passes.copies.optimize_input_output_buffer_alias import OptimizeInputOutputBufferAlias
 from heron.passes.framework.pipeline import Pipeline
 from heron.passes.framework.registry import named_pipeline
 from heron.passes.framework.shares import is_partitioned
@@ -78,6 +79,8 @@ def partitioned() -> Pipeline:
             CollectiveCse(),
             Cse(),
             Dce(),
+            # whoever runs the program takes back what no result has taken the place of
+            OptimizeInputOutputBufferAlias(),
         ],
     )
 

@@ -334,8 +334,8 @@ def _value(given: Any, may_write: bool) -> np.ndarray:
 
 def about(source: Module, scheduled: Module, seconds: float, together: bool = False) -> About:
     """Facts about a program, from its source and from the optimised module."""
-    aliased = {entry[1] for entry in source.header.get("input_output_alias", ())}
-    donated = tuple(sorted(aliased | {number for number, _ in source.header.get("buffer_donor", ())}))
+    donors = {number for number, _ in source.header.get("buffer_donor", ())}
+    donated = tuple(sorted(_aliased(source) | donors))
     calls = any(map(calls_python, scheduled.instructions()))
     gives = source.entry_layout[1] if source.entry_layout is not None else source.entry.root.shape
     on_host = tuple(n for n, (_, s) in enumerate(gives.leaves()) if s.is_array and _is_on_host(s))
@@ -344,4 +344,11 @@ def about(source: Module, scheduled: Module, seconds: float, together: bool = Fa
         return found
     parameters = shardings.of_parameters(scheduled, [p.shape for p in source.entry.parameters])
     outputs = shardings.of_outputs(scheduled, source.entry.root.shape)
-    return replace(found, together=True, parameter_shardings=parameters, output_shardings=outputs)
+    # of arguments whose shares fit no result's, the caller stays the owner
+    found = replace(found, together=True, donated=tuple(sorted(_aliased(scheduled))))
+    return replace(found, parameter_shardings=parameters, output_shardings=outputs)
+
+
+def _aliased(module: Module) -> set[int]:
+    """Numbers of the parameters whose memory results take."""
+    return {entry[1] for entry in module.header.get("input_output_alias", ())}

@@ -90,6 +90,9 @@ same(jax.jit(lambda p: p + 1, donate_argnums=0)(s), a + 1, "x", "y")
 assert s.is_deleted()
 s = put(a, "x", "y")
 same(jax.jit(lambda p: p + 1, donate_argnums=0, out_shardings=on("y", "x"))(s), a + 1, "y", "x")
+s = put(a, "x")
+same(jax.jit(lambda p: p[:4, :4].sum(0), donate_argnums=0)(s), a[:4, :4].sum(0))
+assert not s.is_deleted()  # no result has room in it
 state = put(np.zeros((8, 8), np.float32), "x")
 step = jax.jit(lambda t, g: (t + g, (t * 0).sum()), donate_argnums=0)
 for _ in range(20):

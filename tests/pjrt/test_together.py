@@ -5,19 +5,12 @@ from __future__ import annotations
 import threading
 import time
 from collections.abc import Callable, Sequence
-from typing import Any
 
 import numpy as np
 import pytest
 
 from heron import HeronError, pjrt
-from heron.evaluator import evaluate_devices
 from heron.hlo.ir import types
-from heron.hlo.ir.module import Module
-from heron.hlo.text import parse
-from heron.options import Options
-from heron.runtime.executable import Executable
-from heron.trace import Trace
 
 SUM = """HloModule sum, num_partitions=4
 add { a = f32[] parameter(0)
@@ -41,48 +34,29 @@ def client() -> pjrt.Client:
 Hook = Callable[[list[list[np.ndarray]], bool], None]
 
 
-class Evaluated(Executable):
-    """A program that the evaluator runs, on as many devices as it is for."""
-
-    def __init__(self, module: Module, hook: Hook | None) -> None:
-        from heron.compiling import compile_module
-        from heron.targets import get
-
-        like = parse("HloModule m\nENTRY e { x = f32[3]{0} parameter(0)\n n = s32[] constant(0)\n"
-                     "ROOT t = (f32[3]{0}, s32[]) tuple(x, n) }")  # fmt: skip
-        compiled = compile_module(like, get("cpu"), Options(), Trace())
-        vars(self).update(vars(compiled))
-        self.source, self.hook = module, hook
-
-    def run_devices(self, arguments: Sequence[Sequence[Any]], *, donate: bool = False) -> list[list[np.ndarray]]:
-        rows = [list(row) for row in arguments]
-        if self.hook is not None:
-            self.hook(rows, donate)
-        return evaluate_devices(self.source, rows)
-
-    def execute(self, arrays: list[np.ndarray], donate: bool = False) -> list[np.ndarray]:
-        raise AssertionError("it runs on all devices or none")
-
-
 def loaded(
-    monkeypatch: pytest.MonkeyPatch,
-    client: pjrt.Client,
-    text: str = SUM,
-    devices: Sequence[int] = (),
-    hook: Hook | None = None,
+    client: pjrt.Client, text: str = SUM, devices: Sequence[int] = (), hook: Hook | None = None
 ) -> pjrt.LoadedExecutable:
-    monkeypatch.setattr("heron.pjrt.client.compile_module", lambda module, *_: Evaluated(module, hook))
-    return client.compile(
-        text, pjrt.CompileOptions(num_partitions=4, device_assignment=(tuple(devices),) * bool(devices))
-    )
+    """A program for four devices."""
+    assignment = (tuple(devices),) * bool(devices)
+    program = client.compile(text, pjrt.CompileOptions(num_partitions=4, device_assignment=assignment))
+    run = program.program.run_devices
+
+    def run_devices(arguments: list[list[np.ndarray]], *, donate: bool = False) -> list[list[np.ndarray]]:
+        if hook is not None:
+            hook(arguments, donate)
+        return run(arguments, donate=donate)
+
+    program.program.run_devices = run_devices  # type: ignore[method-assign]
+    return program
 
 
 def rows(client: pjrt.Client, devices: Sequence[int] = range(4)) -> list[list[pjrt.Buffer]]:
     return [[client.buffer_from_host(np.full(3, n + 1, np.float32), client.devices[d])] for n, d in enumerate(devices)]
 
 
-def test_one_launch_over_all_devices(monkeypatch: pytest.MonkeyPatch, client: pjrt.Client) -> None:
-    program = loaded(monkeypatch, client)
+def test_one_launch_over_all_devices(client: pjrt.Client) -> None:
+    program = loaded(client)
     assert program.about.together and program.num_partitions == 4
     outputs, events = program.execute_sharded(rows(client))
     for event in events:
@@ -91,18 +65,18 @@ def test_one_launch_over_all_devices(monkeypatch: pytest.MonkeyPatch, client: pj
     assert [row[0].device.id for row in outputs] == [0, 1, 2, 3]
 
 
-def test_other_devices_in_another_order(monkeypatch: pytest.MonkeyPatch, client: pjrt.Client) -> None:
+def test_other_devices_in_another_order(client: pjrt.Client) -> None:
     """What a program calls partition 0 is the first device of the assignment."""
     devices = (7, 2, 5, 4)
-    program = loaded(monkeypatch, client, devices=devices)
+    program = loaded(client, devices=devices)
     outputs, _ = program.execute_sharded(rows(client, devices))
     assert [(row[0].device.id, int(np.asarray(row[1]))) for row in outputs] == [(7, 0), (2, 1), (5, 2), (4, 3)]
 
 
-def test_launches_run_in_the_order_of_the_calls(monkeypatch: pytest.MonkeyPatch, client: pjrt.Client) -> None:
+def test_launches_run_in_the_order_of_the_calls(client: pjrt.Client) -> None:
     """Whatever their arguments wait for: another process makes the same calls, and would wait for ever."""
     seen: list[float] = []
-    program = loaded(monkeypatch, client, hook=lambda given, _: seen.append(float(given[0][0][0])))
+    program = loaded(client, hook=lambda given, _: seen.append(float(given[0][0][0])))
     late = client.pending(types.F32, (3,))
     first = rows(client)
     first[0] = [late]
@@ -114,8 +88,8 @@ def test_launches_run_in_the_order_of_the_calls(monkeypatch: pytest.MonkeyPatch,
     assert seen == [5, 1]
 
 
-def test_an_error_is_that_of_all_devices(monkeypatch: pytest.MonkeyPatch, client: pjrt.Client) -> None:
-    program = loaded(monkeypatch, client)
+def test_an_error_is_that_of_all_devices(client: pjrt.Client) -> None:
+    program = loaded(client)
     late = client.pending(types.F32, (3,))
     given = rows(client)
     given[2] = [late]
@@ -130,9 +104,9 @@ def test_an_error_is_that_of_all_devices(monkeypatch: pytest.MonkeyPatch, client
     assert np.asarray(again[0][0])[0] == 10
 
 
-def test_donation(monkeypatch: pytest.MonkeyPatch, client: pjrt.Client) -> None:
+def test_donation(client: pjrt.Client) -> None:
     donated: list[bool] = []
-    program = loaded(monkeypatch, client, DONATES, hook=lambda _, donate: donated.append(donate))
+    program = loaded(client, DONATES, hook=lambda _, donate: donated.append(donate))
     given = rows(client)
     program.execute_sharded(given)[1][0].await_()
     assert all(row[0].deleted for row in given)
@@ -142,8 +116,8 @@ def test_donation(monkeypatch: pytest.MonkeyPatch, client: pjrt.Client) -> None:
     assert donated == [True, False]
 
 
-def test_arguments_for_other_devices(monkeypatch: pytest.MonkeyPatch, client: pjrt.Client) -> None:
-    program = loaded(monkeypatch, client)
+def test_arguments_for_other_devices(client: pjrt.Client) -> None:
+    program = loaded(client)
     with pytest.raises(HeronError, match="PJRT007.*4 devices, arguments are for 1"):
         program.execute(rows(client)[0])
     program.delete()
@@ -156,7 +130,7 @@ def test_a_program_of_several_devices_compiled_for_one(client: pjrt.Client) -> N
         client.compile(SUM)
 
 
-def test_callers_may_come_from_several_threads(monkeypatch: pytest.MonkeyPatch, client: pjrt.Client) -> None:
+def test_callers_may_come_from_several_threads(client: pjrt.Client) -> None:
     results: list[float] = []
     under_way = 0
 
@@ -167,7 +141,7 @@ def test_callers_may_come_from_several_threads(monkeypatch: pytest.MonkeyPatch, 
         time.sleep(0.001)
         under_way -= 1
 
-    program = loaded(monkeypatch, client, hook=alone)
+    program = loaded(client, hook=alone)
     assert program.is_small  # callers run it themselves, where none is under way
 
     def call() -> None:

@@ -18,8 +18,8 @@ class OptimizeInputOutputBufferAlias(Pass):
     """Aliases outputs with donated parameters of the same size and memory space, so that no new memory is needed.
 
     Each part of a parameter is used once, in order; what is aliased is no donor any more. With ``donors_only=False``
-    all parameters count as donated. No pipeline has it: buffer assignment lets any value take a donor's place, an
-    output among them.
+    all parameters count as donated. Pipelines for one device do without it: buffer assignment lets any value take a
+    donor's place, an output among them.
 
     HloModule example, buffer_donor={ (1, {}) }
 
