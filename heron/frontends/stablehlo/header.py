@@ -18,6 +18,8 @@ _ON_HOST = frozenset({"pinned_host", "unpinned_host"})
 _HOST_MEMORY = 5
 #: the layout JAX writes for scalars; HLO text has none for them
 _NO_ORDER = "{}"
+#: the layout of an array whose order the compiler chooses
+_ANY_ORDER = "auto"
 
 
 def set_header(module: Module, program: Program, main: Function) -> None:
@@ -68,23 +70,27 @@ def _set_layouts(module: Module, program: Program, main: Function) -> None:
     arguments = [(a.type, a.attrs) for a in main.arguments]
     if not any(_asks(attrs) for _, attrs in (*arguments, *main.results)):
         return
-    given, gives = ([_as_asked(program, main, *one) for one in side] for side in (arguments, main.results))
+    given = [_as_asked(program, main, *one) for one in arguments]
+    gives = [_as_asked(program, main, *one, is_result=True) for one in main.results]
     module.entry_layout = tuple(given), gives[0] if len(gives) == 1 else tuple_(gives)
 
 
 def _asks(attrs: dict[str, Any]) -> bool:
-    return attrs.get("mhlo.layout_mode", "default") not in ("default", "auto") or _is_on_host(attrs)
+    return attrs.get("mhlo.layout_mode", "default") != "default" or _is_on_host(attrs)
 
 
 def _is_on_host(attrs: dict[str, Any]) -> bool:
     return attrs.get("mhlo.memory_kind") in _ON_HOST
 
 
-def _as_asked(program: Program, main: Function, shape: Shape, attrs: dict[str, Any]) -> Shape:
+def _as_asked(program: Program, main: Function, shape: Shape, attrs: dict[str, Any], is_result: bool = False) -> Shape:
+    """The shape as the program asks for it. Results without an order get none; arguments lie as they mostly do."""
     if not shape.is_array or not _asks(attrs):
         return shape
     mode = attrs.get("mhlo.layout_mode", "default")
-    if mode not in ("default", "auto"):
+    if mode == _ANY_ORDER and is_result and not _is_on_host(attrs):
+        return shape.with_layout(None)
+    if mode not in ("default", _ANY_ORDER):
         try:
             shape = parse_array(f"{shape.bare}{mode}" if shape.rank or mode != _NO_ORDER else f"{shape.bare}")
         except HeronError as error:

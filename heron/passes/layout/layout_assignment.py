@@ -30,10 +30,11 @@ class LayoutAssignment(Pass):
     """Gives every array a layout: the order of its dimensions in memory.
 
     Callers fix those of parameters and results, by the header's entry layout (else by what the parameters and the root
-    have), libraries those of what they take and give; most ops work in any order, if it is one for all they read and
-    give. Everything begins row-major. Then each transpose, and each operand that is not as its op needs it, is a
-    chance: values around it take another order where that moves fewer bytes in all. Where two orders still meet, a copy
-    stands between them. What a target likes is data (`preferences.py`); tiles and memory spaces are not kept.
+    have); of results without a layout there, callers take what is chosen. Libraries fix those of what they take and
+    give; most ops work in any order, if it is one for all they read and give. Everything begins row-major. Then each
+    transpose, and each operand that is not as its op needs it, is a chance: values around it take another order where
+    that moves fewer bytes in all. Where two orders still meet, a copy stands between them. What a target likes is data
+    (`preferences.py`); tiles and memory spaces are not kept.
 
     n = f32[2,3]{1,0} negate(f32[2,3]{0,1} x)
     t = f32[3,2]{1,0} transpose(n), dimensions={1,0}
@@ -47,6 +48,7 @@ class LayoutAssignment(Pass):
     name = "layout-assignment"
 
     def run(self, module: Module, ctx: PassContext) -> bool:
+        open_results = _open_results(module)
         given = tuple([_order_only(s) for s in module.parameter_shapes])
         result = _order_only(module.result_shape)
         laid_out = has_layouts(module) or not all(map(is_default, (*given, result)))
@@ -56,15 +58,32 @@ class LayoutAssignment(Pass):
             _need_plain_calls(module)
             changed = decompose([i for i in module.instructions() if i.opcode == "bitcast" and moves_elements(i)])
             changed |= _split_stated(module, given, result)
-        places = Places(module, given, result, preferences(ctx.target))
+        places = Places(module, given, result, preferences(ctx.target), open_results)
         orders = _as_given(places) if laid_out else {}
         orders = _search(places, orders, ctx)
         _lay_out(places, orders)
         changed |= _copy_between(places, orders, ctx)
+        result = _chosen(result, module.entry.root.shape, open_results)
         if module.entry_layout not in (None, (given, result)):
             module.entry_layout = given, result
             changed = True
         return changed or any(i.shape is not before.get(i) for i in module.instructions())
+
+
+def _open_results(module: Module) -> frozenset[ShapeIndex]:
+    """The parts of the result whose order callers leave open."""
+    if module.entry_layout is None:
+        return frozenset()
+    leaves = module.entry_layout[1].leaves()
+    return frozenset(index for index, leaf in leaves if leaf.is_array and leaf.rank > 1 and leaf.layout is None)
+
+
+def _chosen(seen: Shape, own: Shape, open_parts: frozenset[ShapeIndex], at: ShapeIndex = ()) -> Shape:
+    """The result as callers see it, with the layouts of `own` where they are open."""
+    if seen.tuple_shapes is not None:
+        parts = zip(seen.tuple_shapes, own.tuple_shapes or (), strict=True)
+        return tuple_([_chosen(s, o, open_parts, (*at, n)) for n, (s, o) in enumerate(parts)])
+    return own if at in open_parts else seen
 
 
 def _order_only(shape: Shape) -> Shape:

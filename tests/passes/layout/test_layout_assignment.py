@@ -4,6 +4,7 @@ import pytest
 
 from heron.errors import HeronError
 from heron.hlo.ir.module import Module
+from heron.hlo.ir.shape import tuple_
 from heron.hlo.text import parse
 from heron.hlo.verifier import VerifierOptions, verify
 from heron.passes.framework.context import PassContext
@@ -179,3 +180,31 @@ ENTRY main {
     with pytest.raises(HeronError, match="PASS023") as found:
         LayoutAssignment().run(parse(tiles), PassContext())
     assert "T(8,128)" in str(found.value)
+
+
+def test_results_without_a_layout_get_the_best_one() -> None:
+    module = parse("""HloModule m
+ENTRY e {
+  x = f32[2,3]{1,0} parameter(0)
+  t = f32[3,2]{1,0} transpose(x), dimensions={1,0}
+  n = f32[3,2]{1,0} negate(t)
+  ROOT r = (f32[3,2]{1,0}, f32[3,2]{1,0}) tuple(t, n)
+}""")
+    free = module.result_shape.at((0,)).with_layout(None)
+    module.entry_layout = module.parameter_shapes, tuple_([free, free])
+    assert LayoutAssignment().run(module, PassContext())
+    verify(module, VerifierOptions(layout_sensitive=True))
+    assert module.entry_layout is not None and module.entry_layout[1] == module.entry.root.shape
+    assert str(module.entry.root.shape) == "(f32[3,2]{0,1}, f32[3,2]{0,1})"
+
+
+def test_a_single_result_without_a_layout() -> None:
+    module = parse("""HloModule m
+ENTRY e {
+  x = f32[2,3]{1,0} parameter(0)
+  ROOT t = f32[3,2]{1,0} transpose(x), dimensions={1,0}
+}""")
+    module.entry_layout = module.parameter_shapes, module.result_shape.with_layout(None)
+    LayoutAssignment().run(module, PassContext())
+    assert module.entry_layout is not None and str(module.entry_layout[1]) == "f32[3,2]{0,1}"
+    assert [i.opcode for i in module.entry.instructions] == ["parameter", "transpose"]

@@ -64,12 +64,14 @@ class Edge:
 
 @dataclass
 class Places:
-    """The values and edges of a module whose entry has `parameters` and `result` as their layouts."""
+    """The values and edges of a module whose entry has `parameters` and `result` as their layouts; parts of the
+    result in `open_results` may have any."""
 
     module: Module
     parameters: tuple[Shape, ...]
     result: Shape
     likes: Preferences
+    open_results: frozenset[ShapeIndex] = frozenset()
     _values: dict[Place, Value] = field(default_factory=dict)
     _edges: dict[tuple[Instruction, int], Edge | None] = field(default_factory=dict)
 
@@ -112,10 +114,8 @@ class Places:
         rows = tuple(range(i.shape.at(index).rank))
         is_entry = i.parent is self.module.entry
         if i.opcode == "parameter":
-            return (
-                (order(self.parameters[i.attrs["number"]].at(index)), "callers give it so") if is_entry else (rows, "")
-            )
-        if is_entry and i.is_root and i.shape.is_tuple:
+            return (order(self.parameters[i.number].at(index)), "callers give it so") if is_entry else (rows, "")
+        if is_entry and i.is_root and i.shape.is_tuple and index not in self.open_results:
             return order(self.result.at(index)), "callers are given it so"
         if i.opcode == "custom-call" and not takes_any_order(i):
             return order(i.shape.at(index)), "the library gives it so"
@@ -206,7 +206,7 @@ class Places:
     def handed_out(self) -> Edge | None:
         """From a root that is an array to what callers are given."""
         root = self.module.entry.root
-        if not root.shape.is_array or root.shape.rank < 2:
+        if not root.shape.is_array or root.shape.rank < 2 or () in self.open_results:
             return None
         return Edge(None, 0, self.of(root), Fixed(root.shape.bare, order(self.result)), None)
 
