@@ -355,3 +355,38 @@ def test_parts_of_what_has_an_effect():
     texts = {i.opcode: i.extras.get("sharding") for i in module.entry.instructions}
     assert texts["infeed"] == "{{mesh['axis_0'=2], [{'axis_0'}]}, {mesh['axis_0'=2], replicated}}"
     assert texts["outfeed"] is None
+
+
+def test_a_callback_on_one_device():
+    """Shardy gives the sharding of a call without results as that of one value."""
+    module = _imported(
+        _stablehlo(
+            """
+      func.func @main(%a: tensor<8xf32> {sdy.sharding = #sdy.sharding<@mesh, [{"x"}]>}) -> tensor<8xf32> {
+        stablehlo.custom_call @f(%a) {has_side_effect = true,
+          sdy.sharding = #sdy.sharding_per_value<[<@one, []>]>} : (tensor<8xf32>) -> ()
+        %0 = stablehlo.custom_call @f(%a) {has_side_effect = true,
+          sdy.sharding = #sdy.sharding_per_value<[<@one, []>]>} : (tensor<8xf32>) -> tensor<8xf32>
+        return %0 : tensor<8xf32>
+      }""",
+            f"{XY}\n sdy.mesh @one = <[], device_ids=[2]>",
+        )
+    )
+    assert [i.extras["sharding"] for i in _calls(module, "f")] == ["{maximal device=2}"] * 2
+
+
+def test_an_op_with_several_results():
+    module = _same_values(
+        _stablehlo("""
+      func.func @main(%a: tensor<8xf32>, %b: tensor<8xf32>) -> tensor<8xf32> {
+        %0:2 = "stablehlo.sort"(%a, %b) <{dimension = 0 : i64, is_stable = true}> ({
+        ^bb0(%x: tensor<f32>, %y: tensor<f32>, %u: tensor<f32>, %v: tensor<f32>):
+          %c = stablehlo.compare LT, %x, %y, FLOAT : (tensor<f32>, tensor<f32>) -> tensor<i1>
+          stablehlo.return %c : tensor<i1>
+        }) {sdy.sharding = #sdy.sharding_per_value<[<@mesh, [{"x"}]>, <@mesh, [{"y"}]>]>}
+          : (tensor<8xf32>, tensor<8xf32>) -> (tensor<8xf32>, tensor<8xf32>)
+        return %0#1 : tensor<8xf32>
+      }""")
+    )
+    texts = {i.opcode: _texts([i]) for i in module.entry.instructions if "sharding" in i.extras}
+    assert texts == {"sort": ["{{[{'x'}]}, {[{'y'}]}}"]}

@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 
 from heron.frontends.stablehlo.block import Block, rule
+from heron.frontends.stablehlo.carried import carry
 from heron.frontends.stablehlo.lower.dynamic_calls import SIZED_CALLS, result_types, shape_operands
 from heron.frontends.stablehlo.syntax import Operation, as_text
 from heron.hlo.calls.lapack import parse_options
@@ -62,6 +63,8 @@ def _custom_call(b: Block, op: Operation, operands: list[Instruction]) -> list[I
     i.op.shape(i, *[o.shape for o in operands])
     if config:
         i.extras["backend_config"] = config
+    if not results:  # those of others are annotated as results
+        carry(op, [i])
     return b.unpacked(i, len(results))
 
 

@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 from heron.errors import HeronError
 from heron.hlo.ir.instruction import Instruction
 from heron.hlo.ir.module import Module
-from heron.hlo.sharding import Axis, Mesh, NamedSharding, ShardGroup, Sharding, Split
+from heron.hlo.sharding import Axis, Kind, Mesh, NamedSharding, ShardGroup, Sharding, Split
 from heron.hlo.sharding.refinement import named_of
 from heron.hlo.sharding.shardy import read_group, read_manual_axes, read_meshes, read_shardings
 from heron.hlo.sharding.tiles import reject
@@ -114,6 +114,12 @@ class _Reader:
         self.read = True
         if i.opcode == "call" or i.opcode == "parameter" and i.parent is not self.module.entry:
             return  # the body says more
+        given = read_shardings(text, self.meshes)
+        if i.has_side_effect and given and all(s.kind is Kind.MAXIMAL for s in given):
+            i.extras["sharding"] = str(given[0])  # an effect on one device, maybe without any result
+            return
+        if i.opcode == "get-tuple-element" and len(given) != sum(1 for _ in i.shape.leaves()):
+            return  # its operand has them all
         i.extras.pop("sharding", None)
         self.found.leaves[i] = list(self._shardings(text, [leaf.rank for _, leaf in i.shape.leaves()]))
 
