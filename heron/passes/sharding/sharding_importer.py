@@ -170,9 +170,14 @@ def _set_results(
 def _root_for(
     module: Module, results: dict[ShapeIndex, TensorSharding], refinement: Refinement, found: Annotations
 ) -> Instruction:
-    """The root if it has no users and no other sharding, else a tuple or a copy of it."""
+    """The root if it is a tuple or states that sharding itself, else a tuple or a copy of it.
+
+    The sharding of a result is no constraint on the op that computes it.
+    """
     root = module.entry.root
-    if root.opcode == "tuple" and not root.users:
+    if root.opcode == "tuple":
+        return root
+    if () in results and root.extras.get("sharding") == str(refinement.mesh.write(results[()])):
         return root
     found.changed = True
     c = module.entry
@@ -181,10 +186,5 @@ def _root_for(
         parts = [c.add("get-tuple-element", (root,), s, like=root, index=n) for n, s in enumerate(shapes)]
         c.root = c.add("tuple", parts, root.shape, like=root)
         return c.root
-    text = root.extras.get("sharding")
-    same = text is None or text == str(refinement.mesh.write(results[()]))
-    if same and not root.users and root.opcode != "parameter":
-        found.changed = found.changed and text is None
-        return root
     c.root = c.add("copy", (root,), root.shape, like=root)
     return c.root
