@@ -103,6 +103,8 @@ class Refinement:
 
     def convert(self, named: NamedSharding) -> TensorSharding | None:
         """The sharding by atoms of the common mesh; None where they cannot express it."""
+        if named.mesh == self.mesh.mesh:
+            return self.mesh.read(Sharding.of_axes(named), len(named.splits))
         runs = self._known.get(_key(named))
         if runs is None:
             return None
@@ -120,36 +122,71 @@ class Refinement:
             tuple(s.priority for s in named.splits) if any(s.priority for s in named.splits) else (),
         )
 
+    def cannot(self, named: NamedSharding) -> NoReturn:
+        """Raise HLO032 for a sharding that the mesh refuses."""
+        _cannot(named.mesh, self.mesh.mesh)
+
+    def stand_in(self, named: NamedSharding) -> tuple[NamedSharding, tuple[tuple[int, int], ...]]:
+        """A sharding by the common mesh with as many tiles, for one that it refuses.
+
+        Returns it with, for each device, the device that has its tile there. Raises HLO032 for values to be summed and
+        manual axes.
+        """
+        tiles, kinds = named.tiles
+        if kinds not in ((), ("replicated",)):
+            self.cannot(named)
+        left = list(range(len(self.mesh.sizes)))
+        dims: list[Axes] = []
+        for count in tiles.dims[: len(named.splits)]:
+            chosen: list[int] = []
+            for factor in prime_factors(count):
+                chosen.append(next(a for a in left if self.mesh.sizes[a] == factor))
+                left.remove(chosen[-1])
+            dims.append(tuple(chosen))
+        found = self.mesh.write(TensorSharding.closed(dims)).named
+        assert found is not None
+        return found, tuple(zip(tiles.devices, found.tiles[0].devices, strict=True))
+
     def _atoms(self, run: _Run) -> Axes:
         sizes = self.mesh.sizes
         strides = [prod(sizes[n + 1 :]) for n in range(len(sizes))]
         return tuple(n for n, stride in enumerate(strides) if run.stride <= stride < run.stride * run.size)
 
 
-def refine(needed: Iterable[NamedSharding], wanted: Iterable[NamedSharding], devices: int) -> Refinement:
-    """One mesh of that many devices that expresses all `needed` shardings, and of the `wanted` ones as many as fit.
+def refine(
+    needed: Iterable[NamedSharding],
+    wanted: Iterable[NamedSharding],
+    devices: int,
+    ends: Iterable[NamedSharding] = (),
+) -> Refinement:
+    """One mesh of that many devices that expresses all `needed` shardings, and of others as many as fit.
 
-    Devices keep their order where that can be. Raises HLO027 for a mesh of another number of devices, HLO032 for needed
-    shardings that no mesh expresses together.
+    Of the others, `ends` come before `wanted`. Devices keep their order where that can be. Raises HLO027 for a mesh of
+    another number of devices, HLO032 for needed shardings that no mesh expresses together.
     """
-    first, second = list(dict.fromkeys(needed)), list(dict.fromkeys(wanted))
-    for named in (*first, *second):
+    groups = [list(dict.fromkeys(group)) for group in (needed, ends, wanted)]
+    everything = [named for group in groups for named in group]
+    for named in everything:
         _check(named.mesh, devices)
-    keys = list(dict.fromkeys(map(_key, first)))
-    others = [k for k in dict.fromkeys(map(_key, second)) if k not in set(keys)]
-    misfit: _Key | None = None
-    for ids in _orders((*keys, *others), devices):
-        order = np.array(Mesh((("", devices),), ids).tiles.devices)
-        runs, cuts, unfit = _fit(keys, others, order)
-        if unfit is None:
+    keys = list(dict.fromkeys(map(_key, everything)))
+    first, second = ({_key(named) for named in group} for group in groups[:2])
+    best: tuple[tuple[int, int], _Fit] | None = None
+    for ids in _orders(keys, devices):
+        fit = _fit(keys, ids, devices)
+        misfits = len(first - fit.runs.keys()), len(second - fit.runs.keys())
+        if best is None or misfits < best[0]:
+            best = misfits, fit
+        if misfits == (0, 0):
             break
-        misfit = misfit or unfit
-    else:
-        _cannot(misfit, keys, devices)
-    cuts |= _cuts_of_axes(first + second, order, cuts)
-    names = _spans(first + second, order)
-    found = Refinement(AtomicMesh.of(Mesh(_axes(sorted(cuts, reverse=True), names), ids)), _known=runs)
-    found.refused = [named for named in (*first, *second) if _key(named) not in runs]
+    assert best is not None
+    (lost, _), fit = best
+    if lost:
+        mesh = next(k[0] for k in keys if k in first and k not in fit.runs)
+        _cannot(mesh, *dict.fromkeys(k[0] for k in keys if k[0] != mesh))
+    cuts = _with_whole_axes(everything, fit, devices)
+    mesh = Mesh(_axes(sorted(cuts, reverse=True), _spans(everything, fit, devices)), fit.devices)
+    found = Refinement(AtomicMesh.of(mesh), _known=fit.runs)
+    found.refused = [named for named in everything if _key(named) not in fit.runs]
     return found
 
 
@@ -166,14 +203,12 @@ def _check(mesh: Mesh, devices: int) -> None:
         reject(f"a mesh must name each of the {devices} devices once", f"the mesh is {mesh}")
 
 
-def _cannot(key: _Key | None, keys: Sequence[_Key], devices: int) -> NoReturn:
-    mesh, parts = key or keys[0]
-    sizes = ", ".join(str(size) for _, _, size in parts)
-    others = "; ".join(dict.fromkeys(str(m).replace(_TILE_AXIS, "") for m, _ in keys if m != mesh))
+def _cannot(mesh: Mesh, *others: Mesh) -> NoReturn:
+    shown = [str(m).replace(f"'{_TILE_AXIS}", "'") for m in (mesh, *others)]
     raise HeronError(
         "HLO032",
-        f"the shardings of a program of {devices} devices do not fit into one mesh",
-        why=f"one splits {str(mesh).replace(_TILE_AXIS, '')} into parts of {sizes}; others are by {others or 'itself'}",
+        f"the shardings of a program of {max(mesh.size, *(m.size for m in others))} devices do not fit into one mesh",
+        why=f"one is by {shown[0]}, others by {'; '.join(shown[1:])}",
         hint="use one mesh for the arguments, the results and shard_map of a program",
     )
 
@@ -189,24 +224,29 @@ def _key(named: NamedSharding) -> _Key:
     return named.mesh, tuple(sorted(p for p in parts if p[2] > 1))
 
 
-def _fit(
-    needed: Sequence[_Key], wanted: Sequence[_Key], order: np.ndarray
-) -> tuple[dict[_Key, _Runs], set[int], _Key | None]:
-    """The runs of each key in an order of the devices, all cuts, and the first needed key that does not fit."""
-    position = np.empty(len(order), np.int64)
-    position[order] = np.arange(len(order))
+@dataclass(frozen=True)
+class _Fit:
+    """An order of the devices, the runs of the keys that fit it together, and where the runs end."""
+
+    devices: Iota | tuple[int, ...] | None
+    runs: dict[_Key, _Runs]
+    cuts: set[int]
+
+
+def _fit(keys: Iterable[_Key], ids: Iota | tuple[int, ...] | None, devices: int) -> _Fit:
+    """The runs of keys in an order of the devices, as many as fit, the first ones first."""
+    order = np.array(Mesh((("", devices),), ids).tiles.devices)
+    position = np.empty(devices, np.int64)
+    position[order] = np.arange(devices)
     found: dict[_Key, _Runs] = {}
-    cuts = {1, len(order)}
-    for n, key in enumerate((*needed, *wanted)):
+    cuts = {1, devices}
+    for key in keys:
         runs = _runs(key, position)
         more = cuts | _ends(runs or {})
-        if runs is None or not _is_chain(more):
-            if n < len(needed):
-                return found, cuts, key
-            continue
-        found[key] = runs
-        cuts = more
-    return found, cuts, None
+        if runs is not None and _is_chain(more):
+            found[key] = runs
+            cuts = more
+    return _Fit(ids, found, cuts)
 
 
 def _ends(runs: _Runs) -> set[int]:
@@ -287,18 +327,17 @@ def _whole_axes(shardings: Iterable[NamedSharding]) -> list[tuple[str, _Key]]:
     ]
 
 
-def _cuts_of_axes(shardings: Iterable[NamedSharding], order: np.ndarray, cuts: set[int]) -> set[int]:
-    """The ends of axes that no sharding uses, as far as they fit; the mesh is easier to read with them."""
-    _, found, _ = _fit([], [key for _, key in _whole_axes(shardings)], order)
-    both = cuts | found
-    return both if _is_chain(both) else cuts
+def _with_whole_axes(shardings: Iterable[NamedSharding], fit: _Fit, devices: int) -> set[int]:
+    """The cuts, with the ends of axes that no sharding uses if they fit; the mesh is easier to read with them."""
+    both = fit.cuts | _fit([key for _, key in _whole_axes(shardings)], fit.devices, devices).cuts
+    return both if _is_chain(both) else fit.cuts
 
 
-def _spans(shardings: Iterable[NamedSharding], order: np.ndarray) -> dict[tuple[int, int], str]:
+def _spans(shardings: Iterable[NamedSharding], fit: _Fit, devices: int) -> dict[tuple[int, int], str]:
     """The names of axes by the cuts between which they lie, (outer, inner)."""
     found: dict[tuple[int, int], str] = {}
     for name, key in _whole_axes(shardings):
-        runs, _, _ = _fit([], [key], order)
+        runs = _fit([key], fit.devices, devices).runs
         for run in (r for part in runs.get(key, {}).values() for r in part):
             if len(runs[key][key[1][0]]) == 1 and name not in found.values():
                 found.setdefault((run.stride * run.size, run.stride), name)

@@ -10,6 +10,10 @@ from heron.hlo.ir.module import Module
 from heron.hlo.ir.shape import Shape
 from heron.hlo.sharding import Kind, Sharding, parse
 
+#: names, ahead of a number, of header attributes with the shardings that callers see of parameters, and of leaves of
+#: the result, where these are not by the axes of the program's mesh
+PARAMETER_SHARDING, RESULT_SHARDING = "heron.parameter_sharding.", "heron.result_sharding."
+
 
 def is_partitioned(module: Module) -> bool:
     """Whether a module is the program of one device, made from one on global arrays."""

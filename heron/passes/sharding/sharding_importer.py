@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from heron.analysis.sharding.program import ProgramShardings
@@ -19,6 +19,7 @@ from heron.passes.framework.registry import register
 from heron.passes.sharding.model import shardy_form, tile_form
 from heron.passes.sharding.model.annotations import ENTER, LEAVE, Annotations, target
 from heron.passes.sharding.model.manual import ManualAxes, mark_manual, with_constraints
+from heron.passes.sharding.model.moved_ends import move_ends
 
 #: fields of the header: may the partitioner choose, for each leaf of the parameters and of the result
 _CHOOSE_PARAMETERS = "allow_spmd_sharding_propagation_to_parameters"
@@ -33,9 +34,10 @@ class ShardingImporter(Pass):
     It reads Shardy's attributes and calls (`xla.sdy.…`) and GSPMD's tiles, from which it makes a common mesh; axes of
     size 1 go, and so do meshes of the same devices. Constraints are custom calls `Sharding`; `{?}` stands for open.
     Each value that enters a manual computation has a call SPMDFullToShardShape, and SPMDShardToFullShape where it
-    leaves. All values in between name the manual axes. Bodies of calls are inlined. A constraint that the axes of the
-    mesh cannot express is left out, with a decision that says so; for parameters, results and borders that is the error
-    HLO032.
+    leaves. All values in between name the manual axes. Bodies of calls are inlined.
+
+    A constraint that the axes of the mesh cannot express is left out, with a decision that says so. Tiles of such
+    parameters and results are permuted among the devices; borders raise HLO032.
 
     HloModule m, num_partitions=8
     a = f32[8,4] parameter(0), sharding={devices=[2,1,4]<=[8] last_tile_dim_replicate}
@@ -67,9 +69,11 @@ class ShardingImporter(Pass):
             module.set_counts(module.replica_count, devices)
             found.changed = True
         with_constraints(module, found)
-        refinement = refine(_needed(module, found), _all(found), devices)
+        borders, ends = _needed(module, found)
+        refinement = refine(borders, _all(found), devices, ends)
+        move_ends(module, found, refinement)
         for named in refinement.refused:
-            ctx.decide(False, "no axes of the program's mesh express this constraint", subject=str(named))
+            ctx.decide(False, "no axes of the program's mesh express this sharding", subject=str(named))
         results = {index: s for index, n in found.results.items() if (s := refinement.convert(n)) is not None}
         _write(module, found, refinement)
         found.changed |= CallInliner().run(module, ctx)
@@ -125,14 +129,14 @@ def _whole(rank: int, devices: int) -> NamedSharding:
     return named_of(Sharding.replicated(), rank, devices)
 
 
-def _needed(module: Module, found: Annotations) -> list[NamedSharding]:
-    """The shardings that callers and manual computations rely on."""
-    needed = [*module.entry.parameters]
-    for i in found.leaves:
-        if target(i) in (ENTER, LEAVE):
-            needed += [i, *i.operands]
-    given = [s for i in needed for s in found.leaves.get(i, ()) if s is not None]
-    return [*given, *found.results.values(), *found.manual.values()]
+def _needed(module: Module, found: Annotations) -> tuple[list[NamedSharding], list[NamedSharding]]:
+    """The shardings that manual computations rely on, and those that callers see."""
+    borders = [j for i in found.leaves if target(i) in (ENTER, LEAVE) for j in (i, *i.operands)]
+
+    def given(values: Iterable[Instruction]) -> list[NamedSharding]:
+        return [s for i in values for s in found.leaves.get(i, ()) if s is not None]
+
+    return [*given(borders), *found.manual.values()], [*given(module.entry.parameters), *found.results.values()]
 
 
 def _all(found: Annotations) -> list[NamedSharding]:

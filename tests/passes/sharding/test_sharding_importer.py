@@ -308,8 +308,11 @@ def test_refused():
     both = _error("""HloModule m, num_partitions=12
 
     ENTRY e {
-      a = f32[12,12] parameter(0), sharding={devices=[3,4]<=[12]}
-      ROOT r = f32[12,12] negate(a), sharding={devices=[4,3]<=[12]}
+      a = f32[12,12] parameter(0)
+      b = f32[12,12] custom-call(a), custom_call_target="Sharding", sharding={devices=[3,4]<=[12]}
+      c = f32[4,3] custom-call(b), custom_call_target="SPMDFullToShardShape", sharding={manual}
+      d = f32[12,12] custom-call(c), custom_call_target="SPMDShardToFullShape", sharding={devices=[4,3]<=[12]}
+      ROOT r = f32[12,12] negate(d)
     }""")
     assert both.code == "HLO032" and "12 devices" in both.what
     text = """HloModule m, num_partitions=2

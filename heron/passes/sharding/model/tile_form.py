@@ -52,7 +52,7 @@ def _read(i: Instruction, text: str, found: Annotations, devices: int) -> None:
     sharding = parse(text)
     if _is_placed(i, text):
         return
-    if i.shape.is_token:  # it is of what is sent away
+    if i.shape.is_token and (sharding.is_tuple or sharding.tiles is not None):  # it is of what is sent away
         del i.extras["sharding"]
         found.changed = True
         return

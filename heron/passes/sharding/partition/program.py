@@ -8,8 +8,9 @@ from heron.errors import HeronError
 from heron.hlo.ir.instruction import Instruction
 from heron.hlo.ir.module import Module
 from heron.hlo.ir.shape import Shape, tuple_
-from heron.hlo.sharding import Sharding
+from heron.hlo.sharding import Sharding, parse
 from heron.hlo.sharding.atoms import TensorSharding
+from heron.passes.framework.shares import PARAMETER_SHARDING, RESULT_SHARDING
 from heron.passes.sharding.partition import walk
 from heron.passes.sharding.partition.context import Partitioner
 from heron.passes.sharding.partition.default import local_shapes
@@ -62,15 +63,43 @@ def _text(p: Partitioner, shape: Shape, shardings: list[TensorSharding]) -> Shar
     return Sharding.tuple(written) if shape.is_tuple else written[0]
 
 
+def _seen(module: Module, name: str) -> str | None:
+    """The sharding that callers see, where it is not by the axes of the program's mesh."""
+    return (module.header.get("frontend_attributes") or {}).get(name)
+
+
+def _result_text(p: Partitioner, module: Module, results: list[TensorSharding]) -> str:
+    shape = module.entry.root.shape
+    seen = [_seen(module, f"{RESULT_SHARDING}{n}") for n in range(len(results))]
+    found = [p.mesh.write(s) if text is None else parse(text) for s, text in zip(results, seen, strict=True)]
+    return str(Sharding.tuple(found) if shape.is_tuple else found[0])
+
+
+def _forget(made: Module) -> None:
+    """Drop the shardings that callers see from the header; they have their fields now."""
+    attributes = made.header.get("frontend_attributes") or {}
+    kept = {k: v for k, v in attributes.items() if not k.startswith((PARAMETER_SHARDING, RESULT_SHARDING))}
+    if kept != attributes:
+        made.header["frontend_attributes"] = kept
+    if not kept:
+        made.header.pop("frontend_attributes", None)
+
+
 def _header(p: Partitioner, module: Module, results: list[TensorSharding]) -> None:
     """The header of the old program, with local shapes, and the shardings that callers ask for."""
-    made, root = p.module, module.entry.root
+    made = p.module
     made.filename, made.header = module.filename, dict(module.header)
     made.set_counts(num_partitions=module.num_partitions)
     parameters = module.entry.parameters
     ins = [[p.wanted(i, index) for index, _ in i.shape.leaves()] for i in parameters]
-    made.spmd_parameter_shardings = tuple(str(_text(p, i.shape, s)) for i, s in zip(parameters, ins, strict=True))
-    made.spmd_output_sharding = str(_text(p, root.shape, results))
+    made.spmd_parameter_shardings = tuple(
+        _seen(module, f"{PARAMETER_SHARDING}{n}") or str(_text(p, i.shape, s))
+        for n, (i, s) in enumerate(zip(parameters, ins, strict=True))
+    )
+    for i, text in zip(made.entry.parameters, made.spmd_parameter_shardings, strict=True):
+        i.extras["sharding"] = text
+    made.spmd_output_sharding = _result_text(p, module, results)
+    _forget(made)
     if module.entry_layout is not None:
         seen, result = module.entry_layout
         locals_ = tuple(_like(local_shapes(p, s, iter(found)), s) for s, found in zip(seen, ins, strict=True))
