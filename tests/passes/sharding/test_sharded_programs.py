@@ -21,8 +21,11 @@ def test_read_written_and_imported(name: str, form: str) -> None:
     verify(module)
     assert str(parse(str(module))) == str(module)
 
+    source, before = module, str(module)
+    module = module.clone()
     ShardingImporter().run(module, PassContext())
     verify(module)
+    assert str(source) == before
     assert module.num_partitions == program.devices
     text = str(module)
     ordered = str(parse(text))

@@ -26,7 +26,7 @@ _KEPT = frozenset({f"{_PREFIX}sharding_rule", f"{_PREFIX}allowed_direction"})
 
 def read_shardy(module: Module, found: Annotations) -> bool:
     """Take in what Shardy's attributes and calls say, and remove them; whether there were any."""
-    header = module.header.get("frontend_attributes") or {}
+    header = dict(module.header.get("frontend_attributes") or {})  # a copy of the module shares the dictionary
     meshes = read_meshes(header.get(f"{_PREFIX}meshes", "{}"))
     reader = _Reader(module, meshes, found)
     reader.whole(header)
@@ -35,7 +35,9 @@ def read_shardy(module: Module, found: Annotations) -> bool:
         for i in c.instructions:
             reader.instruction(i)
     _drop(header, found)
-    if not header:
+    if header:
+        module.header["frontend_attributes"] = header
+    else:
         module.header.pop("frontend_attributes", None)
     return reader.read
 
@@ -97,6 +99,7 @@ class _Reader:
         rewrite = _CALLS.get(target(i))
         if attributes is None or i.parent is None:
             return
+        attributes = dict(attributes)
         try:
             if rewrite is not None:
                 rewrite(self, i, attributes)
@@ -107,7 +110,9 @@ class _Reader:
         except HeronError as error:
             raise error.located(str(i)[:200]) from None
         _drop(attributes, self.found)
-        if not attributes:
+        if attributes:
+            i.extras["frontend_attributes"] = attributes
+        else:
             i.extras.pop("frontend_attributes", None)
 
     def _annotate(self, i: Instruction, text: str) -> None:
