@@ -393,3 +393,26 @@ def test_an_op_with_several_results():
     )
     texts = {i.opcode: _texts([i]) for i in module.entry.instructions if "sharding" in i.extras}
     assert texts == {"sort": ["{{[{'x'}]}, {[{'y'}]}}"]}
+
+
+def test_a_constant_that_enters_a_manual_computation_is_outside():
+    module = _imported(
+        _stablehlo(
+            """
+      func.func @main() -> tensor<8xf32> {
+        %c = stablehlo.constant dense<1.0> : tensor<8xf32>
+        %0 = sdy.manual_computation(%c) in_shardings=[<@mesh, [{"x"}]>] out_shardings=[<@mesh, [{"x"}]>]
+            manual_axes={"x", "y"} (%a: tensor<4xf32>) {
+          stablehlo.custom_call @f(%a) {has_side_effect = true,
+            sdy.sharding = #sdy.sharding_per_value<[<@empty, []>]>} : (tensor<4xf32>) -> ()
+          %1 = stablehlo.negate %a : tensor<4xf32>
+          sdy.return %1 : tensor<4xf32>
+        } : (tensor<8xf32>) -> tensor<8xf32>
+        return %0 : tensor<8xf32>
+      }""",
+            f"{XY}\n sdy.mesh @empty = <[]>",
+        )
+    )
+    constant = next(i for i in module.entry.instructions if i.opcode == "constant")
+    assert "sharding" not in constant.extras
+    assert _texts(_calls(module, "Sharding")) == ["{[{'x'}]}"]

@@ -90,9 +90,9 @@ class ManualAxes:
             if i.opcode != "parameter" and not i.has_side_effect and sources.issuperset(i.operands):
                 sources.add(i)
         for i in reversed(order):
-            if i not in sources or self.of[i] != base:
+            if i not in sources or self.of[i] != base or i in self.found.leaves:
                 continue
-            kinds = dict.fromkeys(self.of[u] if target(u) != LEAVE else self.of[i] for u in i.users)
+            kinds = dict.fromkeys(base if target(u) in (ENTER, LEAVE) else self.of[u] for u in i.users)
             if i.is_root:
                 kinds[base] = None
             for n, atoms in enumerate(kinds):

@@ -123,10 +123,11 @@ class _Reader:
         if i.has_side_effect and given and all(s.kind is Kind.MAXIMAL for s in given):
             i.extras["sharding"] = str(given[0])  # an effect on one device, maybe without any result
             return
-        if i.opcode == "get-tuple-element" and len(given) != sum(1 for _ in i.shape.leaves()):
-            return  # its operand has them all
+        ranks = [leaf.rank for _, leaf in i.shape.leaves()]
+        if not ranks or i.opcode == "get-tuple-element" and len(given) != len(ranks):
+            return  # no value, or one of several whose shardings the operand has
         i.extras.pop("sharding", None)
-        self.found.leaves[i] = list(self._shardings(text, [leaf.rank for _, leaf in i.shape.leaves()]))
+        self.found.leaves[i] = list(self._shardings(text, ranks))
 
     def _call(self, i: Instruction, attributes: dict[str, str]) -> None:
         if "manual_computation_body" not in i.attrs["to_apply"].name:
