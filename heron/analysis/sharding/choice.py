@@ -212,7 +212,8 @@ class _Search:
 
     def _is_splittable(self, n: int) -> bool:
         f = self.rule.factors[n]
-        if f.kind is FactorKind.NEED_REPLICATION:
+        is_lost = f.kind is not FactorKind.REDUCTION and all(a < len(self.q.has) for a, _ in self.rule.places[n])
+        if f.kind is FactorKind.NEED_REPLICATION or is_lost:
             return False
         needs_more = f.kind is FactorKind.PERMUTATION or f.is_positional
         needs_more = needs_more or (f.kind is FactorKind.REDUCTION and not f.reducer)

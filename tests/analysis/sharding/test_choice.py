@@ -197,3 +197,10 @@ def test_uneven_parts_are_kept_where_a_dimension_has_one_factor():
     assert dims(compute_shardings(i, [split(X, ())], [split(X)], MESH)) == ([((), ())], ((),))
     i = root("a = f32[7] parameter(0)\nROOT r = f32[7] negate(a)")
     assert dims(compute_shardings(i, [split(Y)], [split(Y)], MESH)) == ([(Y,)], (Y,))
+
+
+def test_a_factor_that_results_lack_is_not_split():
+    i = root("""a = f32[8] parameter(0)
+ROOT r = f32[4] custom-call(a), custom_call_target="who",
+  frontend_attributes={xla.sdy.sharding_rule="([i])->([j]) {i=8, j=4}"}""")
+    assert dims(compute_shardings(i, [split(X)], [split(())], MESH))[0] == [((),)]
