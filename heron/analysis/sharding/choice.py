@@ -20,6 +20,7 @@ from heron.analysis.sharding.rules import rule_of
 from heron.analysis.values.splat import is_splat
 from heron.hlo import facts
 from heron.hlo.ir.instruction import Instruction
+from heron.hlo.ir.shape import Shape
 from heron.hlo.sharding.atoms import AtomicMesh, Axes, TensorSharding
 
 #: the bytes sent that one byte of memory traffic, and one product with its sum, are worth
@@ -127,15 +128,18 @@ def _question(
     moves: bool,
     keeps_sums: bool,
 ) -> _Question:
-    shapes = [s for o in i.operands for _, s in o.shape.leaves() if s.is_array]
-    shapes += [s for _, s in i.shape.leaves() if s.is_array]
-    arrays = tuple((s.dims, s.element_type.bits / 8) for s in shapes)
+    shapes = [s for shape in (*(o.shape for o in i.operands), i.shape) for s in _arrays(shape)]
+    arrays = tuple([(s.dims, s.element_type.bits / 8) for s in shapes])
     groups: tuple[tuple[int, ...], ...] = ()
     if keeps_sums and any(s is not None and s.unreduced for s in operands):
         groups = _linear_groups(i, operands)
-    has = tuple(s and s.close() for s in operands)
-    wants = tuple(s and s.close() for s in results)
+    has = tuple([s and s.close() for s in operands])
+    wants = tuple([s and s.close() for s in results])
     return _Question(rule, mesh, arrays, has, wants, groups, moves, facts.is_product(i))
+
+
+def _arrays(shape: Shape) -> list[Shape]:
+    return [shape] if shape.is_array else [s for _, s in shape.leaves() if s.is_array]
 
 
 def _linear_groups(i: Instruction, operands: Sequence[TensorSharding | None]) -> tuple[tuple[int, ...], ...]:

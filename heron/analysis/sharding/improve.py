@@ -11,7 +11,8 @@ Values that somebody fixed stay as they are: parameters, results, constraints, w
 from __future__ import annotations
 
 import heapq
-from collections.abc import Iterator
+from collections import Counter
+from collections.abc import Hashable, Iterator
 from dataclasses import dataclass
 
 from heron.analysis.sharding.choice import Choice, alternatives, compute_shardings
@@ -30,6 +31,8 @@ WAYS = 6
 REACH = 400
 #: choices that the search makes: for each instruction, and at least
 CHOICES, LEAST_CHOICES = 4, 20_000
+#: tries of the same change of the same op in other places, after which it is given up
+FAILURES = 2
 #: the share of its cost that a change must save
 SAVING = 1e-3
 
@@ -57,8 +60,8 @@ class Search:
     """The state of the search in one computation.
 
     Attributes:
-        choices: the way in which each op with a rule is computed.
         has: the sharding that each array value has when it is computed; None where every device can make any part.
+        moved: the bytes that reshards of a value send, for values that are resharded.
     """
 
     def __init__(self, c: Computation, shardings: ProgramShardings) -> None:
@@ -66,21 +69,37 @@ class Search:
         self.order = c.post_order()
         self.place = {i: n for n, i in enumerate(self.order)}
         self.fixed = set(_fixed(c, shardings))
-        self.choices: dict[Instruction, Choice] = {}
         self.has: dict[Instruction, TensorSharding | None] = {}
-        self.costs: dict[Instruction, float] = {}
+        self.failed: Counter[Hashable] = Counter()
         self.left = max(LEAST_CHOICES, CHOICES * len(self.order))
+        #: the way in which an op is computed; of `matching` ops only where it was asked for
+        self._choices: dict[Instruction, Choice] = {}
+        #: elementwise ops whose arrays all have the sharding that is wanted for the result
+        self._matching: set[Instruction] = set()
+        resharded: set[Instruction] = set()
         for i in self.order:
-            if not i.shape.is_array:
-                continue
-            self.has[i] = None if self._is_free(i) else self._wanted(i)
-            if self._chooses(i):
-                choice = compute_shardings(i, self._operands(i), [self._wanted(i)], self.mesh, moves=True)
-                self.choices[i] = choice
-                if self.has[i] is not None and i not in self.fixed:
-                    self.has[i] = choice.results[0]
-        self.first = dict(self.choices)
-        self.costs = {i: self._cost(i) for i in self.order}
+            if i.shape.is_array:
+                resharded.update(self._begin(i))
+            elif i.opcode == "tuple":
+                resharded.update(i.operands)
+        self.first = dict(self._choices)
+        self.moved = {i: moved for i in self.order if i in resharded and (moved := self._moved(i))}
+
+    def _begin(self, i: Instruction) -> list[Instruction]:
+        """Find the way to compute `i` as propagation wants it; the operands that are resharded for it."""
+        wanted = self._wanted(i)
+        self.has[i] = None if self._is_free(i) else wanted
+        if not self._chooses(i):
+            return []
+        if i.op.is_elementwise and not wanted.unreduced and self._is_matching(i, wanted):
+            self._matching.add(i)
+            return []
+        self._put(i, compute_shardings(i, self._operands(i), [wanted], self.mesh, moves=True))
+        sent = self._choices[i].sent
+        return [o for o, moved in zip(i.operands, sent, strict=False) if moved]
+
+    def _is_matching(self, i: Instruction, wanted: TensorSharding) -> bool:
+        return all(not o.shape.rank or (has := self.has[o]) is None or has == wanted for o in i.operands)
 
     # -- the program -------------------------------------------------------------------------------------------------
     def _chooses(self, i: Instruction) -> bool:
@@ -106,18 +125,29 @@ class Search:
         return [self.has[o] for o in i.operands]
 
     # -- cost --------------------------------------------------------------------------------------------------------
-    def _cost(self, i: Instruction) -> float:
-        """The cost of computing a value, and of all reshards of it."""
-        choice = self.choices.get(i)
-        own = 0.0
-        if choice is not None:
-            own = choice.own_cost
-            if i not in self.fixed:
-                own -= choice.sent[-1]  # it stays as it is computed
+    def choice(self, i: Instruction) -> Choice | None:
+        """The way in which `i` is computed; None for an op without a rule."""
+        found = self._choices.get(i)
+        if found is None and i in self._matching:
+            wanted = self._wanted(i)
+            operands = [wanted if self.has[o] is not None and o.shape.rank else None for o in i.operands]
+            found = self._choices[i] = compute_shardings(i, operands, [wanted], self.mesh, moves=True)
+            self.first[i] = found
+        return found
+
+    def _is_chosen(self, i: Instruction) -> bool:
+        return i in self._choices or i in self._matching
+
+    def _own(self, i: Instruction, choice: Choice) -> float:
+        """The cost of computing a value, without that of its operands. Unless it is fixed, it stays as it comes."""
+        return choice.own_cost - (0.0 if i in self.fixed else choice.sent[-1])
+
+    def _moved(self, i: Instruction) -> float:
+        """Bytes that all reshards of a value send."""
         has = self.has.get(i)
-        if has is None:
-            return own
-        return own + sum(reshard_bytes(self.mesh, i.shape, has, need) for need in self._needs(i))
+        if has is None or not has.rank:
+            return 0.0
+        return sum([reshard_bytes(self.mesh, i.shape, has, need) for need in self._needs(i)])
 
     def _needs(self, i: Instruction) -> Iterator[TensorSharding]:
         """The shardings that users need, each once."""
@@ -129,9 +159,11 @@ class Search:
                     yield need
 
     def _need(self, user: Instruction, n: int) -> TensorSharding | None:
-        choice = self.choices.get(user)
+        choice = self._choices.get(user)
         if choice is not None:
             return choice.operands[n]
+        if user in self._matching:
+            return self._wanted(user)
         if user.opcode == "tuple":
             return self.shardings.of(user, (n,)).close()
         return None
@@ -141,29 +173,31 @@ class Search:
         """Try changes, the dearest values first, until none helps or the allowed number of choices is made."""
         tried: set[tuple[Instruction, TensorSharding]] = set()
         while self.left > 0:
-            seams = sorted(self._seams(), key=lambda seam: -seam[0])
-            if not any([self._try_at(value, tried) for _, value in seams]):
+            seams = sorted(self.moved, key=lambda i: (-self.moved[i], self.place[i]))
+            if not any([self._try_at(value, tried) for value in seams]):
                 return
-
-    def _seams(self) -> Iterator[tuple[float, Instruction]]:
-        for i in self.order:
-            has = self.has.get(i)
-            if has is not None and (cost := sum(reshard_bytes(self.mesh, i.shape, has, n) for n in self._needs(i))):
-                yield cost, i
 
     def _try_at(self, value: Instruction, tried: set[tuple[Instruction, TensorSharding]]) -> bool:
         """Whether another way to compute a value that is resharded, or a user of it, was better."""
         better = False
         for i in (value, *value.users):
-            if i in self.fixed or i not in self.choices or self.has.get(i) is None:
+            if i in self.fixed or not self._is_chosen(i) or self.has.get(i) is None:
                 continue
             wants = [None, *self._needs(i)] if i is value else [None]
             for want in wants:
-                for way in alternatives(i, self._operands(i), [want], self.mesh, WAYS):
+                operands = self._operands(i)
+                for way in alternatives(i, operands, [want], self.mesh, WAYS):
                     key = i, way.results[0]
-                    if self.left > 0 and key not in tried and way.results[0] != self.has[i]:
-                        tried.add(key)
-                        better = self._try(i, way) or better
+                    # layers repeat: what did not help in some places will not help in others
+                    alike = i.opcode, i.shape, *operands, self.has[i], way.split
+                    is_new = key not in tried and way.results[0] != self.has[i]
+                    if self.left <= 0 or not is_new or self.failed[alike] >= FAILURES:
+                        continue
+                    tried.add(key)
+                    if self._try(i, way):
+                        better = True
+                        break
+                    self.failed[alike] += 1
         return better
 
     def _try(self, i: Instruction, way: Choice) -> bool:
@@ -173,10 +207,13 @@ class Search:
         self._share(i, way, log)
         self._follow(log)
         changed = {*log, *(o for j in log for o in j.operands)}
-        after = {j: self._cost(j) for j in changed}
-        before = sum(self.costs[j] for j in changed)
-        if before - sum(after.values()) > SAVING * before:
-            self.costs.update(after)
+        after = {j: moved for j in changed if (moved := self._moved(j))}
+        before = sum([self.moved.get(j, 0.0) for j in changed]) + sum([self._own(j, way) for j, way in log.items()])
+        now = sum(after.values()) + sum([self._own(j, self._choices[j]) for j in log])
+        if before - now > SAVING * before:
+            for j in changed:
+                self.moved.pop(j, None)
+            self.moved.update(after)
             return True
         for j, choice in log.items():
             self._put(j, choice)
@@ -189,17 +226,17 @@ class Search:
             if has is None or has == need or has.unreduced:
                 continue
             for user in o.users:
-                if user is i or user in self.fixed or user not in self.choices or self.has[user] is None:
+                if user is i or user in self.fixed or self.has.get(user) is None or (now := self.choice(user)) is None:
                     continue
                 self.left -= 1
                 given = [need if other is o else self.has[other] for other in user.operands]
-                found, now = compute_shardings(user, given, [None], self.mesh, moves=True), self.choices[user]
+                found = compute_shardings(user, given, [None], self.mesh, moves=True)
                 if found.cost < now.cost - now.sent[-1]:
                     self._set(user, found, log)
 
     def _follow(self, log: dict[Instruction, Choice]) -> None:
         """Let the ops behind those that changed choose anew, in order, as long as values change."""
-        waiting = [(self.place[u], u) for i in log for u in i.users if u in self.choices]
+        waiting = [(self.place[u], u) for i in log for u in i.users if self._is_chosen(u)]
         heapq.heapify(waiting)
         seen = set(log)
         while waiting and len(seen) < REACH:
@@ -211,7 +248,7 @@ class Search:
             self._set(user, self._chosen(user), log)
             if self.has[user] != before:
                 for u in user.users:
-                    if u in self.choices:
+                    if self._is_chosen(u):
                         heapq.heappush(waiting, (self.place[u], u))
         self.left -= len(seen)
 
@@ -225,13 +262,13 @@ class Search:
         return other if other.cost < found.cost - found.sent[-1] else found
 
     def _set(self, i: Instruction, choice: Choice, log: dict[Instruction, Choice]) -> None:
-        old = self.choices[i]
-        if choice != old:
+        old = self.choice(i)
+        if old is not None and choice != old:
             log.setdefault(i, old)
             self._put(i, choice)
 
     def _put(self, i: Instruction, choice: Choice) -> None:
-        self.choices[i] = choice
+        self._choices[i] = choice
         if self.has[i] is not None and i not in self.fixed:
             self.has[i] = choice.results[0]
 
@@ -241,13 +278,13 @@ class Search:
         device can make, too."""
         needs: dict[Instruction, TensorSharding] = {}
         for i in reversed(self.order):
-            if i not in self.choices or i in self.fixed:
+            if i in self.fixed or not self._is_chosen(i):
                 continue
             after, before = self.has[i], self._wanted(i)
             if after is None or after.unreduced:
                 after = next((need for u in i.users for need in self._made_for(u, i, needs)), before)
                 after = TensorSharding.closed(after.dims, manual=after.manual)
-            elif self.choices[i] == self.first[i]:
+            elif i not in self._choices or self._choices[i] == self.first[i]:
                 after = before
             needs[i] = after
             if after != before:
@@ -258,7 +295,7 @@ class Search:
     ) -> Iterator[TensorSharding]:
         """The shardings in which a user takes a value. A user that is made from nothing itself is asked for those that
         its own sharding means."""
-        choice = self.choices.get(user)
+        choice = self.choice(user)
         if choice is not None and self.has[user] is None and user in needs:
             choice = compute_shardings(user, [None] * len(user.operands), [needs[user]], self.mesh, moves=True)
         for n, o in enumerate(user.operands):

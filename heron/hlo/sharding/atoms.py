@@ -85,6 +85,8 @@ class TensorSharding:
 
     def close(self) -> TensorSharding:
         """The sharding with no open dimensions, and nothing said of replicated atoms."""
+        if not (self.replicated or self.priority or True in self.is_open):
+            return self
         return TensorSharding(self.dims, (False,) * self.rank, _NONE, self.unreduced, self.manual)
 
 

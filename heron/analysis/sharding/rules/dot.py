@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import lru_cache
 from math import gcd
 
 from heron.analysis.sharding.rule import FactorKind, OpRule
@@ -16,21 +17,29 @@ _WHOLE = FactorKind.NEED_REPLICATION
 @rule("dot")
 def dot(i: Instruction) -> OpRule:
     """Result: batch, free dimensions of lhs, free dimensions of rhs."""
-    b = RuleBuilder.of(i)
-    lhs, rhs = b.operands
+    numbers = (i.lhs_batch_dims, i.lhs_contracting_dims, i.rhs_batch_dims, i.rhs_contracting_dims)
+    return _product(i.operands[0].shape.dims, i.operands[1].shape.dims, i.shape.dims, numbers)
+
+
+@lru_cache(maxsize=1024)
+def _product(
+    lhs: tuple[int, ...], rhs: tuple[int, ...], result: tuple[int, ...], numbers: tuple[tuple[int, ...], ...]
+) -> OpRule:
+    b = RuleBuilder((lhs, rhs), (result,))
+    lhs_batch, lhs_contracted, rhs_batch, rhs_contracted = numbers
     at = 0
-    for x, y in zip(i.lhs_batch_dims, i.rhs_batch_dims, strict=True):
+    for x, y in zip(lhs_batch, rhs_batch, strict=True):
         b.add(lhs[x], (x, y), at)
         at += 1
     for x in range(len(lhs)):
-        if x not in i.lhs_batch_dims and x not in i.lhs_contracting_dims:
+        if x not in lhs_batch and x not in lhs_contracted:
             b.add(lhs[x], (x, None), at)
             at += 1
     for y in range(len(rhs)):
-        if y not in i.rhs_batch_dims and y not in i.rhs_contracting_dims:
+        if y not in rhs_batch and y not in rhs_contracted:
             b.add(rhs[y], (None, y), at)
             at += 1
-    for x, y in zip(i.lhs_contracting_dims, i.rhs_contracting_dims, strict=True):
+    for x, y in zip(lhs_contracted, rhs_contracted, strict=True):
         b.add(lhs[x], (x, y), None, FactorKind.REDUCTION, reducer="add")
     return b.build()
 

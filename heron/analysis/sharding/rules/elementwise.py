@@ -15,9 +15,9 @@ from heron.hlo.ir.op import Trait
 @rule(*facts.having(Trait.ELEMENTWISE), "map", "add-dependency", "domain")
 def same_dims(i: Instruction) -> OpRule | None:
     """All arrays have the same dimensions, or none."""
-    arrays = array_dims(i.shape)
-    operands = tuple(dims for o in i.operands for dims in array_dims(o.shape))
-    return same(operands, tuple(arrays)) if arrays else None
+    arrays = tuple(array_dims(i.shape))
+    operands = tuple([dims for o in i.operands for dims in array_dims(o.shape)])
+    return same(operands, arrays) if arrays else None
 
 
 @lru_cache(maxsize=1024)

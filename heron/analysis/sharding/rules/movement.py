@@ -14,9 +14,14 @@ from heron.hlo.ir.instruction import Instruction
 @rule("broadcast")
 def broadcast(i: Instruction) -> OpRule:
     """Dimensions of the operand pass through; new ones are the result's alone."""
-    b = RuleBuilder.of(i)
-    source = {d: n for n, d in enumerate(i.dimensions)}
-    for d, size in enumerate(b.results[0]):
+    return _repeated(i.operands[0].shape.dims, i.shape.dims, i.dimensions)
+
+
+@lru_cache(maxsize=1024)
+def _repeated(x: tuple[int, ...], y: tuple[int, ...], dimensions: tuple[int, ...]) -> OpRule:
+    b = RuleBuilder([x], [y])
+    source = {d: n for n, d in enumerate(dimensions)}
+    for d, size in enumerate(y):
         b.add(size, (source.get(d),), d)
     return b.build()
 
@@ -24,9 +29,14 @@ def broadcast(i: Instruction) -> OpRule:
 @rule("transpose")
 def transpose(i: Instruction) -> OpRule:
     """Every dimension passes through."""
-    b = RuleBuilder.of(i)
-    for d, source in enumerate(i.dimensions):
-        b.add(b.operands[0][source], source, d)
+    return _permuted(i.operands[0].shape.dims, i.shape.dims, i.dimensions)
+
+
+@lru_cache(maxsize=1024)
+def _permuted(x: tuple[int, ...], y: tuple[int, ...], dimensions: tuple[int, ...]) -> OpRule:
+    b = RuleBuilder([x], [y])
+    for d, source in enumerate(dimensions):
+        b.add(x[source], source, d)
     return b.build()
 
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from functools import lru_cache
+
 from heron.analysis.sharding.rule import FactorKind, OpRule
 from heron.analysis.sharding.rules.builder import RuleBuilder
 from heron.analysis.sharding.rules.registry import rule
@@ -13,13 +15,17 @@ from heron.hlo.ir.instruction import Instruction
 @rule("reduce")
 def reduce(i: Instruction) -> OpRule:
     """Any number of arrays, then as many initial values."""
-    b = RuleBuilder.of(i)
-    count = len(i.operands) // 2
-    reducer = reducer_of(i.to_apply)
+    return _reduced(i.operands[0].shape.dims, len(i.operands) // 2, i.dimensions, reducer_of(i.to_apply))
+
+
+@lru_cache(maxsize=1024)
+def _reduced(dims: tuple[int, ...], count: int, gone: tuple[int, ...], reducer: str) -> OpRule:
+    kept = tuple(size for d, size in enumerate(dims) if d not in gone)
+    b = RuleBuilder([dims] * count + [()] * count, [kept] * count)
     at = 0
-    for d, size in enumerate(b.operands[0]):
+    for d, size in enumerate(dims):
         places = [d] * count + [None] * count
-        if d in i.dimensions:
+        if d in gone:
             b.add(size, places, None, FactorKind.REDUCTION, reducer=reducer)
         else:
             b.add(size, places, at)
