@@ -21,6 +21,7 @@ from heron.passes.framework.pipeline import Pipeline
 from heron.passes.framework.registry import named_pipeline
 from heron.passes.framework.shares import is_partitioned
 from heron.passes.layout.bitcast_decomposer import BitcastDecomposer
+from heron.passes.sharding.auto_sharding import AutoSharding
 from heron.passes.sharding.constant_splitter import ConstantSplitter
 from heron.passes.sharding.sharding_importer import ShardingImporter
 from heron.passes.sharding.sharding_propagation import ShardingPropagation
@@ -49,6 +50,8 @@ def sharded() -> Pipeline:
             Dce(),
             ConstantSplitter(),
             ShardingPropagation(),
+            # what nobody fixed may be split otherwise
+            AutoSharding(),
         ],
     )
 
