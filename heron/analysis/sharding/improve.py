@@ -2,8 +2,8 @@
 
 Propagation looks at one op at a time and never at bytes. The search begins with its shardings and the cheapest way to
 compute every op in them. Where a value is then resharded, it tries another way to compute the op before or behind, lets
-all ops that follow choose anew until nothing changes any more, and keeps that if the program as a whole sends less. A
-reshard that several users share is counted once.
+all ops that follow choose anew until nothing changes any more, and keeps that if the program as a whole sends less and
+its values take no more memory. A reshard that several users share is counted once.
 
 Values that somebody fixed stay as they are: parameters, results, constraints, what loops and branches carry, groups.
 """
@@ -14,6 +14,7 @@ import heapq
 from collections import Counter
 from collections.abc import Hashable, Iterator
 from dataclasses import dataclass
+from math import prod
 
 from heron.analysis.sharding.choice import Choice, alternatives, compute_shardings
 from heron.analysis.sharding.cost import reshard_bytes
@@ -27,6 +28,8 @@ from heron.hlo.sharding.atoms import TensorSharding
 
 #: other ways that are tried for one op
 WAYS = 6
+#: ops that one try computes as a user behind them needs it, at most
+PULLED = 200
 #: ops that choose anew after one try, at most
 REACH = 400
 #: choices that the search makes: for each instruction, and at least
@@ -84,6 +87,7 @@ class Search:
                 resharded.update(i.operands)
         self.first = dict(self._choices)
         self.moved = {i: moved for i in self.order if i in resharded and (moved := self._moved(i))}
+        self.peak = self._peak() if self.moved else 0.0
 
     def _begin(self, i: Instruction) -> list[Instruction]:
         """Find the way to compute `i` as propagation wants it; the operands that are resharded for it."""
@@ -168,52 +172,109 @@ class Search:
             return self.shardings.of(user, (n,)).close()
         return None
 
+    def _peak(self) -> float:
+        """The most bytes that a device has at a time in values, were none of them fused."""
+        last: dict[Instruction, Instruction] = {}
+        for i in self.order:
+            last.update(dict.fromkeys(i.operands, i))
+        alive = peak = 0.0
+        sizes: dict[Instruction, float] = {}
+        for i in self.order:
+            sizes[i] = self._local_bytes(i)
+            alive += sizes[i]
+            peak = max(peak, alive)
+            alive -= sum([sizes[o] for o in set(i.operands) if last[o] is i and o in sizes])
+        return peak
+
+    def _local_bytes(self, i: Instruction) -> float:
+        """The bytes of a device's part of a value. What every device can make takes none."""
+        has = self.has.get(i)
+        if has is None:
+            return 0.0
+        return prod(self.mesh.local_dims(i.shape.dims, has)) * i.shape.element_type.bits / 8
+
     # -- the search --------------------------------------------------------------------------------------------------
     def run(self) -> None:
         """Try changes, the dearest values first, until none helps or the allowed number of choices is made."""
-        tried: set[tuple[Instruction, TensorSharding]] = set()
+        tried: set[Hashable] = set()
         while self.left > 0:
             seams = sorted(self.moved, key=lambda i: (-self.moved[i], self.place[i]))
             if not any([self._try_at(value, tried) for value in seams]):
                 return
 
-    def _try_at(self, value: Instruction, tried: set[tuple[Instruction, TensorSharding]]) -> bool:
+    def _try_at(self, value: Instruction, tried: set[Hashable]) -> bool:
         """Whether another way to compute a value that is resharded, or a user of it, was better."""
         better = False
         for i in (value, *value.users):
             if i in self.fixed or not self._is_chosen(i) or self.has.get(i) is None:
                 continue
-            wants = [None, *self._needs(i)] if i is value else [None]
-            for want in wants:
-                operands = self._operands(i)
-                for way in alternatives(i, operands, [want], self.mesh, WAYS):
-                    key = i, way.results[0]
-                    # layers repeat: what did not help in some places will not help in others
-                    alike = i.opcode, i.shape, *operands, self.has[i], way.split
-                    is_new = key not in tried and way.results[0] != self.has[i]
-                    if self.left <= 0 or not is_new or self.failed[alike] >= FAILURES:
-                        continue
-                    tried.add(key)
-                    if self._try(i, way):
-                        better = True
-                        break
-                    self.failed[alike] += 1
+            needs = list(self._needs(i)) if i is value else []
+            for want in (None, *needs):
+                better = self._try_ways(i, want, tried) or better
+            for need in needs:
+                better = self._try_pull(i, need, tried) or better
         return better
 
-    def _try(self, i: Instruction, way: Choice) -> bool:
-        """Compute `i` so, and what follows as it is then best. Takes it back if that is not cheaper."""
+    def _try_ways(self, i: Instruction, want: TensorSharding | None, tried: set[Hashable]) -> bool:
+        """Whether another way to compute `i` from its operands as they are was better."""
+        operands = self._operands(i)
+        for way in alternatives(i, operands, [want], self.mesh, WAYS):
+            # layers repeat: what did not help in some places will not help in others
+            alike = i.opcode, i.shape, *operands, self.has[i], way.split
+            if way.results[0] == self.has[i] or not self._may_try((i, way.results[0]), alike, tried):
+                continue
+            log: dict[Instruction, Choice] = {}
+            self._set(i, way, log)
+            self._share(i, way, log)
+            if self._is_better(log):
+                return True
+            self.failed[alike] += 1
+        return False
+
+    def _try_pull(self, i: Instruction, need: TensorSharding, tried: set[Hashable]) -> bool:
+        """Whether it was better to compute `i`, and what it is computed from, as a user needs it from the start."""
+        alike = "pull", i.opcode, i.shape, self.has[i], need
+        if need.unreduced or not self._may_try((i, need, "pull"), alike, tried):
+            return False
         log: dict[Instruction, Choice] = {}
-        self._set(i, way, log)
-        self._share(i, way, log)
+        work = [(i, need)]
+        while work and len(log) < PULLED:
+            value, wanted = work.pop()
+            if value in log or value in self.fixed or not self._is_chosen(value):
+                continue
+            way = compute_shardings(value, [None] * len(value.operands), [wanted], self.mesh, moves=True)
+            self.left -= 1
+            if way.results[0] != wanted:
+                continue
+            self._set(value, way, log)
+            for o, taken in zip(value.operands, way.operands, strict=True):
+                has = self.has[o]
+                if has is not None and reshard_bytes(self.mesh, o.shape, has, taken):
+                    work.append((o, taken))
+        if log and self._is_better(log):
+            return True
+        self.failed[alike] += 1
+        return False
+
+    def _may_try(self, key: Hashable, alike: Hashable, tried: set[Hashable]) -> bool:
+        """Whether a change was neither tried here nor failed in other places, and there are choices left."""
+        if self.left <= 0 or key in tried or self.failed[alike] >= FAILURES:
+            return False
+        tried.add(key)
+        return True
+
+    def _is_better(self, log: dict[Instruction, Choice]) -> bool:
+        """Let what follows the changed ops choose anew. If that is not cheaper, take all changes back."""
         self._follow(log)
         changed = {*log, *(o for j in log for o in j.operands)}
         after = {j: moved for j in changed if (moved := self._moved(j))}
         before = sum([self.moved.get(j, 0.0) for j in changed]) + sum([self._own(j, way) for j, way in log.items()])
         now = sum(after.values()) + sum([self._own(j, self._choices[j]) for j in log])
-        if before - now > SAVING * before:
+        if before - now > SAVING * before and (peak := self._peak()) <= self.peak:
             for j in changed:
                 self.moved.pop(j, None)
             self.moved.update(after)
+            self.peak = peak
             return True
         for j, choice in log.items():
             self._put(j, choice)
