@@ -48,6 +48,8 @@ def sharded() -> Pipeline:
             ConditionalCanonicalizer(),
             ShardingImporter(),
             Dce(),
+            # elements of tuples that inlined calls leave are values of their own
+            TupleSimplifier(),
             ConstantSplitter(),
             ShardingPropagation(),
             # what nobody fixed may be split otherwise

@@ -23,8 +23,9 @@ from heron.hlo.ir.instruction import Instruction
 from heron.hlo.ir.shape import Shape
 from heron.hlo.sharding.atoms import AtomicMesh, Axes, TensorSharding
 
-#: the bytes sent that one byte of memory traffic, and one product with its sum, are worth
-MEMORY = 0.05
+#: the bytes sent that one byte of memory traffic is worth, of elementwise ops, most of which are fused, and of others
+FUSED_MEMORY, MEMORY = 0.001, 0.05
+#: the bytes sent that one product with its sum is worth
 PRODUCT = 0.001
 #: the bytes sent that one collective more is worth
 LATENCY = 1.0
@@ -135,7 +136,7 @@ def _question(
         groups = _linear_groups(i, operands)
     has = tuple([s and s.close() for s in operands])
     wants = tuple([s and s.close() for s in results])
-    return _Question(rule, mesh, arrays, has, wants, groups, moves, facts.is_product(i))
+    return _Question(rule, mesh, arrays, has, wants, groups, moves, facts.is_product(i), i.op.is_elementwise)
 
 
 def _arrays(shape: Shape) -> list[Shape]:
@@ -172,6 +173,7 @@ class _Question:
     groups: tuple[tuple[int, ...], ...]
     moves: bool
     is_product: bool
+    is_elementwise: bool
 
 
 @lru_cache(maxsize=1 << 14)
@@ -356,7 +358,9 @@ class _Search:
 
     def _work(self, split: Split, operands: tuple[TensorSharding, ...], results: tuple[TensorSharding, ...]) -> float:
         """The worth in bytes of memory traffic and products."""
-        cost = MEMORY * sum(self._local(n, s) for n, s in enumerate((*operands, *results)))
+        cost = (FUSED_MEMORY if self.q.is_elementwise else MEMORY) * sum(
+            self._local(n, s) for n, s in enumerate((*operands, *results))
+        )
         if self.q.is_product:
             steps = zip(self.rule.factors, split, strict=True)
             cost += PRODUCT * prod(-(-f.size // self.mesh.size(axes)) for f, axes in steps)

@@ -29,7 +29,7 @@ from heron.hlo.sharding.atoms import TensorSharding
 #: other ways that are tried for one op
 WAYS = 6
 #: ops that one try computes as a user behind them needs it, at most
-PULLED = 200
+PULLED = 600
 #: ops that choose anew after one try, at most
 REACH = 400
 #: choices that the search makes: for each instruction, and at least
@@ -37,7 +37,7 @@ CHOICES, LEAST_CHOICES = 4, 20_000
 #: tries of the same change of the same op in other places, after which it is given up
 FAILURES = 2
 #: the share of its cost that a change must save
-SAVING = 1e-3
+SAVING = 0.02
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,24 +81,22 @@ class Search:
         self._matching: set[Instruction] = set()
         resharded: set[Instruction] = set()
         for i in self.order:
-            if i.shape.is_array:
-                resharded.update(self._begin(i))
-            elif i.opcode == "tuple":
-                resharded.update(i.operands)
+            resharded.update(i.operands if i.opcode == "tuple" else self._begin(i))
         self.first = dict(self._choices)
         self.moved = {i: moved for i in self.order if i in resharded and (moved := self._moved(i))}
         self.peak = self._peak() if self.moved else 0.0
 
     def _begin(self, i: Instruction) -> list[Instruction]:
         """Find the way to compute `i` as propagation wants it; the operands that are resharded for it."""
-        wanted = self._wanted(i)
-        self.has[i] = None if self._is_free(i) else wanted
+        if i.shape.is_array:
+            self.has[i] = None if self._is_free(i) else self._wanted(i)
         if not self._chooses(i):
             return []
+        wanted = self._wanted(i) if i.shape.is_array else TensorSharding.whole(0)
         if i.op.is_elementwise and not wanted.unreduced and self._is_matching(i, wanted):
             self._matching.add(i)
             return []
-        self._put(i, compute_shardings(i, self._operands(i), [wanted], self.mesh, moves=True))
+        self._put(i, compute_shardings(i, self._operands(i), self._results(i), self.mesh, moves=True))
         sent = self._choices[i].sent
         return [o for o, moved in zip(i.operands, sent, strict=False) if moved]
 
@@ -108,7 +106,7 @@ class Search:
     # -- the program -------------------------------------------------------------------------------------------------
     def _chooses(self, i: Instruction) -> bool:
         """Whether the search knows in what ways `i` can be computed."""
-        return i.shape.is_array and all(o.shape.is_array for o in i.operands) and rule_of(i) is not None
+        return all(o.shape.is_array for o in i.operands) and rule_of(i) is not None
 
     def _is_free(self, i: Instruction) -> bool:
         """Whether every device can make any part of the value from nothing."""
@@ -124,6 +122,10 @@ class Search:
 
     def _wanted(self, i: Instruction) -> TensorSharding:
         return self.shardings.of(i).close()
+
+    def _results(self, i: Instruction) -> list[TensorSharding]:
+        """The shardings that propagation wants for the arrays that `i` gives."""
+        return [self.shardings.of(i, index).close() for index, s in i.shape.leaves() if s.is_array]
 
     def _operands(self, i: Instruction) -> list[TensorSharding | None]:
         return [self.has[o] for o in i.operands]
@@ -305,9 +307,9 @@ class Search:
             if user in seen:
                 continue
             seen.add(user)
-            before = self.has[user]
+            before = self.has.get(user)
             self._set(user, self._chosen(user), log)
-            if self.has[user] != before:
+            if self.has.get(user) != before:
                 for u in user.users:
                     if self._is_chosen(u):
                         heapq.heappush(waiting, (self.place[u], u))
@@ -315,8 +317,8 @@ class Search:
 
     def _chosen(self, i: Instruction) -> Choice:
         """The cheapest way in which `i` gives what propagation wants, or anything if that is cheaper."""
-        operands, want = self._operands(i), self._wanted(i)
-        found = compute_shardings(i, operands, [want], self.mesh, moves=True)
+        operands = self._operands(i)
+        found = compute_shardings(i, operands, self._results(i), self.mesh, moves=True)
         if i in self.fixed or not any(found.sent):
             return found
         other = compute_shardings(i, operands, [None], self.mesh, moves=True)
@@ -330,7 +332,7 @@ class Search:
 
     def _put(self, i: Instruction, choice: Choice) -> None:
         self._choices[i] = choice
-        if self.has[i] is not None and i not in self.fixed:
+        if self.has.get(i) is not None and i not in self.fixed:
             self.has[i] = choice.results[0]
 
     # -- the outcome -------------------------------------------------------------------------------------------------
