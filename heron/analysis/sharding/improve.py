@@ -18,6 +18,7 @@ from math import prod
 
 from heron.analysis.sharding.choice import Choice, alternatives, compute_shardings
 from heron.analysis.sharding.cost import reshard_bytes
+from heron.analysis.sharding.memory import peak_bytes
 from heron.analysis.sharding.program import ProgramShardings
 from heron.analysis.sharding.rules import rule_of
 from heron.hlo import facts
@@ -176,21 +177,17 @@ class Search:
 
     def _peak(self) -> float:
         """The most bytes that a device has at a time in values, were none of them fused."""
-        last: dict[Instruction, Instruction] = {}
-        for i in self.order:
-            last.update(dict.fromkeys(i.operands, i))
-        alive = peak = 0.0
-        sizes: dict[Instruction, float] = {}
-        for i in self.order:
-            sizes[i] = self._local_bytes(i)
-            alive += sizes[i]
-            peak = max(peak, alive)
-            alive -= sum([sizes[o] for o in set(i.operands) if last[o] is i and o in sizes])
-        return peak
+        return peak_bytes(self.order, lambda i: self._local_bytes(i, self.has.get(i)), self._copies)
 
-    def _local_bytes(self, i: Instruction) -> float:
+    def _copies(self, i: Instruction) -> float:
+        """The bytes of what operands are resharded to for an op."""
+        if i not in self._choices:
+            return 0.0
+        needs = zip(i.operands, self._choices[i].operands, strict=True)
+        return sum([self._local_bytes(o, need) for o, need in needs if self.moved.get(o) and need != self.has[o]])
+
+    def _local_bytes(self, i: Instruction, has: TensorSharding | None) -> float:
         """The bytes of a device's part of a value. What every device can make takes none."""
-        has = self.has.get(i)
         if has is None:
             return 0.0
         return prod(self.mesh.local_dims(i.shape.dims, has)) * i.shape.element_type.bits / 8
@@ -228,6 +225,9 @@ class Search:
             log: dict[Instruction, Choice] = {}
             self._set(i, way, log)
             self._share(i, way, log)
+            for o, need in zip(i.operands, way.operands, strict=True):
+                if self._is_widened(o, need):
+                    self._pull(o, need, log)
             if self._is_better(log):
                 return True
             self.failed[alike] += 1
@@ -239,6 +239,14 @@ class Search:
         if need.unreduced or not self._may_try((i, need, "pull"), alike, tried):
             return False
         log: dict[Instruction, Choice] = {}
+        self._pull(i, need, log)
+        if log and self._is_better(log):
+            return True
+        self.failed[alike] += 1
+        return False
+
+    def _pull(self, i: Instruction, need: TensorSharding, log: dict[Instruction, Choice]) -> None:
+        """Compute `i` in a sharding, and what it is computed from as that takes it."""
         work = [(i, need)]
         while work and len(log) < PULLED:
             value, wanted = work.pop()
@@ -253,10 +261,14 @@ class Search:
                 has = self.has[o]
                 if has is not None and reshard_bytes(self.mesh, o.shape, has, taken):
                     work.append((o, taken))
-        if log and self._is_better(log):
-            return True
-        self.failed[alike] += 1
-        return False
+
+    def _is_widened(self, i: Instruction, need: TensorSharding) -> bool:
+        """Whether a value is to be resharded that is converted from a narrower type, which is cheaper to send."""
+        has = self.has[i]
+        if has is None or not i.has(Trait.CONVERTS) or need.unreduced:
+            return False
+        wider = i.shape.element_type.bits > i.operands[0].shape.element_type.bits
+        return wider and reshard_bytes(self.mesh, i.shape, has, need) > 0
 
     def _may_try(self, key: Hashable, alike: Hashable, tried: set[Hashable]) -> bool:
         """Whether a change was neither tried here nor failed in other places, and there are choices left."""
@@ -272,12 +284,16 @@ class Search:
         after = {j: moved for j in changed if (moved := self._moved(j))}
         before = sum([self.moved.get(j, 0.0) for j in changed]) + sum([self._own(j, way) for j, way in log.items()])
         now = sum(after.values()) + sum([self._own(j, self._choices[j]) for j in log])
-        if before - now > SAVING * before and (peak := self._peak()) <= self.peak:
-            for j in changed:
-                self.moved.pop(j, None)
+        if before - now > SAVING * before:
+            old = {j: self.moved.pop(j) for j in changed if j in self.moved}
             self.moved.update(after)
-            self.peak = peak
-            return True
+            peak = self._peak()
+            if peak <= self.peak:
+                self.peak = peak
+                return True
+            for j in after:
+                del self.moved[j]
+            self.moved.update(old)
         for j, choice in log.items():
             self._put(j, choice)
         return False

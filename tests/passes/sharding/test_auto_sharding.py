@@ -71,6 +71,45 @@ def test_fixed_shardings_stay():
     agree(module, inputs_of(module))
 
 
+def test_an_operand_is_gathered_in_its_narrower_type():
+    module = parse(
+        sharded(f"""mesh['x'=2]
+HloModule narrow, num_partitions=2
+
+ENTRY main {{
+  a = s8[8,16] parameter(0) @[{{'x'}}, {{}}]@
+  c = f32[8,16] convert(a) @[{{'x'}}, {{}}]@
+  b = f32[16,6] parameter(1) @[{{}}, {{'x'}}]@
+  d = f32[8,6] dot(c, b), {_DOT} @[{{'x'}}, {{}}]@
+  ROOT n = f32[8,6] negate(d) @[{{'x'}}, {{}}]@
+}}
+""")
+    )
+    run(module)
+    made = agree(module, inputs_of(module))
+    assert {i.shape.element_type.name for i in made.instructions() if i.opcode == "all-gather"} == {"s8"}
+
+
+def test_more_memory_is_not_taken():
+    """Each device could compute the products of the whole batch and send nothing but the batch."""
+    module = parse(
+        sharded(f"""mesh['x'=8]
+HloModule gradient, num_partitions=8
+
+ENTRY main {{
+  x = f32[64,4] parameter(0) @[{{'x'}}, {{}}]@
+  w = f32[4,64] parameter(1) @[{{}}, {{}}]@
+  d = f32[64,64] dot(x, w), {_DOT} @[{{'x'}}, {{}}]@
+  t = f32[64,64] negate(d) @[{{'x'}}, {{}}]@
+  ROOT g = f32[64,64] dot(t, t), lhs_contracting_dims={{0}}, rhs_contracting_dims={{0}} @[{{}}, {{}}]@
+}}
+""")
+    )
+    run(module)
+    made = agree(module, inputs_of(module))
+    assert [i.opcode for i in made.instructions() if "replica_groups" in i.op.attributes] == ["all-reduce"]
+
+
 def test_a_second_run_changes_nothing():
     module = parse(GATED)
     assert AutoSharding().run(module, PassContext())
