@@ -26,13 +26,11 @@ from heron.pjrt.compile_options import CompileOptions
 from heron.pjrt.device import PLATFORM, Device, Memory, Topology, platform_version
 from heron.pjrt.loaded import LoadedExecutable, about
 from heron.pjrt.together import Launches
+from heron.runtime.memory import is_readable
 from heron.trace import Trace
 
 if TYPE_CHECKING:
     from heron.runtime.cuda.device import Device as Gpu
-
-#: memory from outside is used as it is when it begins at a multiple of this; else it is copied
-ALIGNMENT = 16
 
 
 class Client:
@@ -157,7 +155,7 @@ class Client:
         element_type = types.of_dtype(given.dtype)
         if memory.gpu is not None:
             return Buffer(memory, element_type, given.shape, given, owned=True)
-        as_is = share and given.flags.c_contiguous and given.ctypes.data % ALIGNMENT == 0
+        as_is = share and is_readable(given)
         own = given if as_is else np.array(given, order="C", copy=True)
         return Buffer(memory, element_type, given.shape, own, owned=not as_is)
 

@@ -14,6 +14,7 @@ from heron.buffers.memory import Memory
 from heron.errors import HeronError
 from heron.hlo.ir.shape import Shape, ShapeIndex
 from heron.runtime.collectives.spread import Spread
+from heron.runtime.memory import is_readable
 
 if TYPE_CHECKING:
     from heron.buffers.assignment import BufferAssignment
@@ -196,7 +197,7 @@ class Executable(ABC):
         given = self.signature.check(arrays)
         for n, order in self._turned_arguments:
             given[n] = given[n].transpose(order)
-        return [a if a.flags.c_contiguous and a.flags.aligned else np.array(a, order="C") for a in given]
+        return [a if is_readable(a) else np.array(a, order="C") for a in given]
 
     def finished(self, outputs: list[np.ndarray]) -> list[np.ndarray]:
         """The callers' outputs from those that `execute` gives."""
@@ -231,7 +232,7 @@ class Executable(ABC):
 
     @abstractmethod
     def execute(self, arrays: list[np.ndarray], donate: bool = False) -> list[np.ndarray]:
-        """Run on checked flat arguments, C-contiguous and aligned, their dimensions as they lie in memory."""
+        """Run on checked flat arguments (`memory.is_readable`), their dimensions as they lie in memory."""
 
     def native_entry(self) -> Entry | None:
         """The entry for native code to run the program on exact arrays without Python; None if not possible yet."""

@@ -15,6 +15,8 @@ if TYPE_CHECKING:
     from heron.runtime.executable import Signature
 
 ALIGNMENT = 64
+#: arguments begin at multiples of this, for kernels load several elements at once; others are copied
+ARGUMENT_ALIGNMENT = 16
 
 
 def aligned(size: int, what: str = "a buffer") -> np.ndarray:
@@ -25,6 +27,12 @@ def aligned(size: int, what: str = "a buffer") -> np.ndarray:
         raise array_pool.no_memory(what, size) from e
     start = -raw.ctypes.data % ALIGNMENT
     return raw[start : start + size]
+
+
+def is_readable(array: np.ndarray) -> bool:
+    """Whether programs can read an array where it lies."""
+    flags = array.flags
+    return flags.c_contiguous and flags.aligned and array.ctypes.data % ARGUMENT_ALIGNMENT == 0
 
 
 def constant_bytes(value: np.ndarray, size: int) -> np.ndarray:

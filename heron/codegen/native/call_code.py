@@ -14,6 +14,7 @@ from heron.codegen.llvm.values import Value, View
 from heron.codegen.native.common_code import for_good
 from heron.runtime import numpy_api
 from heron.runtime.cpu.call import CALL, Argument, Output, Plan
+from heron.runtime.memory import ARGUMENT_ALIGNMENT
 
 #: functions of Python's stable interface the code calls, and of NumPy's
 _PYTHON = {
@@ -127,6 +128,8 @@ class _Writer:
         rank, flags = given["rank"].cast("sext", "i64"), given["flags"].cast("zext", "i64")
         same = given["dtype"].eq(wanted["dtype"]) & rank.eq(wanted["rank"])
         with f.unless(same & (flags & wanted["flags"]).eq(wanted["flags"])):
+            self.refuse()
+        with f.when((given["data"].cast("ptrtoint", "i64") & (ARGUMENT_ALIGNMENT - 1)).ne(0)):
             self.refuse()
         dims, wanted_dims = given["dims"], wanted["dims"]
         with f.loop(0, rank) as d:

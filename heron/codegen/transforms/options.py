@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from typing import Literal, TypeAlias
 
 from heron.codegen.kernel import Launch
+from heron.runtime.memory import ARGUMENT_ALIGNMENT
 from heron.targets import Target as Device
 
 Target: TypeAlias = Literal["cpu", "gpu", "sim"]
@@ -27,7 +28,7 @@ class TransformOptions:
     """
 
     target: Target = "cpu"
-    alignment: int = 16
+    alignment: int = ARGUMENT_ALIGNMENT
     inline_ops: int = 64
     approximate: bool = False
     device: Device | None = None

@@ -20,8 +20,8 @@ from heron.pjrt.c_api.slots.clients import place
 from heron.pjrt.c_api.slots.events import give as give_event
 from heron.pjrt.c_api.slots.layouts import of_order
 from heron.pjrt.c_api.slots.quick import have_cells
-from heron.pjrt.client import ALIGNMENT
 from heron.pjrt.event import Event
+from heron.runtime.memory import ARGUMENT_ALIGNMENT
 
 _I64 = ctypes.c_int64
 #: what the host promises of its memory: unchanged while the call lasts, until the copy is made, as long as the buffer
@@ -77,7 +77,7 @@ def from_host(args: Any) -> None:
 
 
 def _may_share(args: Any, element_type: ElementType, dims: tuple[int, ...], strides: tuple[int, ...] | None) -> bool:
-    if args.host_buffer_semantics < _ZERO_COPY or args.data % ALIGNMENT or not args.data:
+    if args.host_buffer_semantics < _ZERO_COPY or args.data % ARGUMENT_ALIGNMENT or not args.data:
         return False
     if prod(dims) * element_type.byte_size < fast_paths.SMALL:
         return False
