@@ -49,8 +49,12 @@ def spans(
     count = p.mesh.size(along)
     if split and count > 1:
         found = fetched(part.dims[dim], tile, tuple(want))
-        if sent(rounds(found)) < (count - 1) * tile:
+        fetch, gather = sent(rounds(found)), (count - 1) * tile
+        if fetch < gather:
             return exchange(p, part.value, dim, along, found, size, fill)
+        row = _row_bytes(part.value, dim)
+        reason = f"dimension {dim} of {part.value.name} is gathered: devices want no less of it"
+        p.decide(False, reason, cost_before=fetch * row, cost_after=gather * row)
     gathered = p.all_gather(part.value, dim, split)
     whole = [Span(n, 0, part.dims[dim]) for n in range(count)]
     wanted = [w.clipped(0, part.dims[dim]) for w in want]
@@ -65,6 +69,10 @@ def exchange(
         return p.full(0 if fill is None else fill, value.shape.element_type, _with(value, dim, size))
     e = _Exchange(p, value, dim, axes, size, fill)
     steps = rounds(found)
+    if moved := sent(steps):
+        count, cost = sum(not r.stays for r in steps), moved * _row_bytes(value, dim)
+        reason = f"elements along dimension {dim} come in {count} permutes along {p.mesh.text(axes)}"
+        p.decide(True, f"{reason}; each device sends {cost:.0f} bytes", object=value.name, cost_after=cost)
     places = e.fixed_places(steps)
     return e.assembled(steps) if places is None else e.joined(steps, places)
 
@@ -228,6 +236,12 @@ def number(
     if not step:
         return p.constant(first, S32)
     return p.plus(p.scaled(p.index(axes), step), first)
+
+
+def _row_bytes(value: Instruction, dim: int) -> float:
+    """The bytes of the elements at one place of a dimension."""
+    shape = value.shape
+    return shape.num_elements // max(1, shape.dims[dim]) * shape.element_type.bits / 8
 
 
 def _with(value: Instruction, dim: int, size: int) -> tuple[int, ...]:

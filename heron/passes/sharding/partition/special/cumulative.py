@@ -77,6 +77,7 @@ class Blocks:
         local = self._alone(values, neutral)
         if not axes:
             return local
+        self.p.decide(True, f"a scan in blocks along {self.p.mesh.text(axes)}: totals of blocks are gathered")
         before = self._before(self._last(values, local, neutral), axes, neutral)
         kept = tuple(d for d in range(local[0].shape.rank) if d != self.scan.dimension)
         spread = [self.p.add("broadcast", [b], x.shape, dimensions=kept) for b, x in zip(before, local, strict=True)]

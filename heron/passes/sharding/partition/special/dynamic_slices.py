@@ -40,6 +40,8 @@ def partition_dynamic_slice(p: Partitioner, i: Instruction, operands: list[Part]
     for share in shares.values():
         value = share.alone(p, value, zero)
     axes = tuple(a for d in split for a in x.sharding.dims[d])
+    if axes:
+        p.decide(True, f"the slice is a sum over {p.mesh.text(axes)} of what devices have of it")
     dims = _without(x.sharding.dims, split)
     if x.shape.element_type is PRED and axes:
         value, axes = p.all_reduce(value, axes, "or"), ()

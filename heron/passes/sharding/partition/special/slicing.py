@@ -37,6 +37,7 @@ def partition_slice(p: Partitioner, i: Instruction, operands: list[Part]) -> Par
             continue
         cut = _Cut(p, value, dim, axes, part.dims[dim], bounds)
         if not (wanted.dims[dim] and _is_split_later(p, i, axes)) and cut.is_cheaper_summed:
+            p.decide(True, f"{cut.outputs} elements of dimension {dim} are a sum over {p.mesh.text(axes)}")
             value = cut.summand()
             sharding = TensorSharding.closed(
                 sharding.with_dim(dim, ()).dims, sharding.unreduced | set(axes), sharding.manual

@@ -45,6 +45,7 @@ def partition_reduce_window(p: Partitioner, i: Instruction, operands: list[Part]
             continue
         if _has_identity(i) and _is_cheaper_combined(p, arrays[0], dim, w, shape.dims[dim]):
             summed.append(dim)
+            p.decide(True, f"windows over much of dimension {dim} are combined over {p.mesh.text(result.dims[dim])}")
             values = [_in_place(p, part, dim, s) for part, s in zip(arrays, starts, strict=True)]
         else:
             both = [
