@@ -74,7 +74,8 @@ def _dynamic_slice(rng: random.Random, devices: int) -> str:
       x = {t}[{m},{n}] parameter(0) @[{{}}, {axes}]@
       a = {start}[] parameter(1) @[]@
       k = {start}[] constant({rng.randint(0, 12)})
-      b = {start}[] multiply(a, k)
+      c = {start}[] multiply(a, k)
+      b = {start}[] {rng.choice(["copy(c)", f"constant({rng.randint(0, 25)})"])}
       ROOT r = {t}[{rows},{size}] dynamic-slice(x, a, b), dynamic_slice_sizes={{{rows},{size}}}
         @[{{}}, {rng.choice([axes, "{}", "{}"])}]@"""
 
@@ -88,8 +89,9 @@ def _dynamic_update_slice(rng: random.Random, devices: int) -> str:
       x = f32[{m},{n}] parameter(0) @[{other}, {axes}]@
       u = f32[{rows},{size}] parameter(1) @[{{}}, {split}]@
       a = s32[] parameter(2) @[]@
-      k = s32[] constant({rng.randint(0, 12)})
-      b = s32[] multiply(a, k)
+      k = s32[] constant({rng.randint(-2, 25)})
+      c = s32[] multiply(a, k)
+      b = s32[] {rng.choice(["copy(c)", f"constant({rng.randint(-2, 25)})"])}
       ROOT r = f32[{m},{n}] dynamic-update-slice(x, u, a, b) @[{other}, {rng.choice([axes, "{}"])}]@"""
 
 
@@ -195,6 +197,15 @@ def test_random(kind: str, seed: int) -> None:
       ROOT r = f32[16,3] dynamic-update-slice(x, u, a, b) @[{'x','y'}, {}]@""",
             0,
             id="update of a row",
+        ),
+        pytest.param(
+            """
+      x = f32[16,3] parameter(0) @[{'x','y'}, {}]@
+      u = f32[8,3] parameter(1) @[{'x','y'}, {}]@
+      a = s32[] constant(0)
+      ROOT r = f32[16,3] dynamic-update-slice(x, u, a, a) @[{'x','y'}, {}]@""",
+            6,
+            id="update that is split, from the beginning",
         ),
     ],
 )

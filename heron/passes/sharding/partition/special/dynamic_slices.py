@@ -7,12 +7,16 @@ from dataclasses import dataclass
 from math import prod
 from typing import TYPE_CHECKING
 
+from heron.analysis.values.splat import splat_value
 from heron.hlo.ir.instruction import Instruction
 from heron.hlo.ir.shape import scalar
 from heron.hlo.ir.types import PRED, S32
 from heron.hlo.sharding.atoms import Axes, TensorSharding
+from heron.passes.sharding.partition.halo import exchange
+from heron.passes.sharding.partition.moves import Piece, Span, pieces, tiles
 from heron.passes.sharding.partition.part import Part
 from heron.passes.sharding.partition.registry import partitions
+from heron.passes.sharding.partition.special.slicing import sliced
 from heron.passes.sharding.partition.windowed import nothing_added, toward
 
 if TYPE_CHECKING:
@@ -25,6 +29,10 @@ def partition_dynamic_slice(p: Partitioner, i: Instruction, operands: list[Part]
     x, sizes = operands[0], i.dynamic_slice_sizes
     wanted = p.wanted(i)
     moving = [d for d, (size, n) in enumerate(zip(sizes, x.dims, strict=True)) if size != n]
+    known = known_starts(i, 1, sizes)
+    if all(d in known for d in moving):
+        starts = [known[d] if d in moving else 0 for d in range(len(sizes))]
+        return sliced(p, i, x, [(start, start + size, 1) for start, size in zip(starts, sizes, strict=True)])
     x = p.reshard(x, _kept(x.sharding, toward(x.sharding, wanted), moving))
     split = [d for d in moving if x.sharding.dims[d]]
     zero = nothing_added(x.shape.element_type)
@@ -57,10 +65,16 @@ def partition_dynamic_update_slice(p: Partitioner, i: Instruction, operands: lis
     moving = [d for d, (size, n) in enumerate(zip(sizes, x.dims, strict=True)) if size != n]
     if not prod(sizes):
         return x
-    update = p.reshard(update, TensorSharding.closed(_without(x.sharding.dims, moving), manual=x.sharding.manual))
+    known = known_starts(i, 2, sizes)
+    stay = [d for d in moving if d in known and update.sharding.dims[d]]
+    kept = _without(x.sharding.dims, [d for d in moving if d not in stay])
+    update = p.reshard(update, TensorSharding.closed(kept, manual=x.sharding.manual))
     starts = clamped_starts(p, i, operands[2:], x, sizes, moving)
     value = update.value
     shares = {d: _Overlap.of(p, x, d, sizes[d], starts[d]) for d in moving if x.sharding.dims[d]}
+    for d in stay:
+        if kept[d]:
+            shares[d] = _Overlap.known(p, x, d, sizes[d], known[d])
     places = {**starts, **{d: s.first for d, s in shares.items()}}
     inside: Instruction | None = None
     for share in shares.values():
@@ -73,6 +87,18 @@ def partition_dynamic_update_slice(p: Partitioner, i: Instruction, operands: lis
         value = p.add("select", [inside, value, present])
     index = [places.get(d) or p.constant(0, S32) for d in range(x.shape.rank)]
     return Part(p.add("dynamic-update-slice", [x.value, value, *index]), i.shape, x.sharding)
+
+
+def known_starts(i: Instruction, first: int, sizes: Sequence[int]) -> dict[int, int]:
+    """The start index along each dimension where it is a constant, moved so that the slice lies in the array.
+
+    `first` is the number of the first operand that is a start.
+    """
+    starts, dims = i.operands[first:], i.operands[0].shape.dims
+    if len(starts) != len(dims):
+        return {}
+    values = [None if s.shape.rank else splat_value(s) for s in starts]
+    return {d: max(0, min(int(v), dims[d] - sizes[d])) for d, v in enumerate(values) if v is not None}
 
 
 def clamped_starts(
@@ -103,6 +129,7 @@ class _Overlap:
         size: the number of elements: the slice's size, or the share's where that is smaller.
         first: the index of the first of them in the share.
         place: the index in the slice of that element; negative, or beyond the slice, where the share has none of it.
+        found: the elements of an update that is split too, to be brought; None for one that is whole.
     """
 
     dim: int
@@ -110,6 +137,17 @@ class _Overlap:
     size: int
     first: Instruction
     place: Instruction
+    found: tuple[Axes, tuple[Piece, ...]] | None = None
+
+    @staticmethod
+    def known(p: Partitioner, x: Part, dim: int, extent: int, start: int) -> _Overlap:
+        """The whole share, and what devices have to exchange of a split update that begins at a known index."""
+        axes, tile = x.sharding.dims[dim], x.local_dims[dim]
+        count = p.mesh.size(axes)
+        have = [Span(s.device, s.start + start, s.limit + start) for s in tiles(extent, count)]
+        place = p.plus(p.convert(p.offset(x, dim), S32), -start)
+        found = tuple(pieces(have, tiles(x.dims[dim], count)))
+        return _Overlap(dim, extent, tile, p.constant(0, S32), place, (axes, found))
 
     @staticmethod
     def of(p: Partitioner, x: Part, dim: int, extent: int, start: Instruction) -> _Overlap:
@@ -132,6 +170,8 @@ class _Overlap:
 
     def aligned(self, p: Partitioner, update: Instruction) -> Instruction:
         """The update's elements for those of the share; anything where it has none."""
+        if self.found is not None:
+            return exchange(p, update, self.dim, *self.found, self.size, None)
         if self.extent == 1:
             return update
         padded = p.pad(update, self.dim, self.size, self.size)
@@ -139,7 +179,7 @@ class _Overlap:
 
     def inside(self, p: Partitioner, dims: tuple[int, ...]) -> Instruction:
         """Whether elements of the share are in the slice; pred[dims]."""
-        if self.extent == 1:
+        if self.extent == self.size == 1:
             return p.full(p.compare("EQ", self.place, p.constant(0, S32)), PRED, dims)
         number = p.add("add", [p.iota(dims, self.dim), p.full(self.place, S32, dims)])
         low = p.compare("GE", number, p.constant(0, S32))

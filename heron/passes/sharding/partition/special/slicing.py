@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from math import prod
 from typing import TYPE_CHECKING
 
@@ -24,18 +25,23 @@ Bounds = tuple[int, int, int]
 @partitions("slice")
 def partition_slice(p: Partitioner, i: Instruction, operands: list[Part]) -> Part:
     """Whole dimensions are cut first; then shares take elements along each split one."""
+    return sliced(p, i, operands[0], i.slice)
+
+
+def sliced(p: Partitioner, i: Instruction, x: Part, bounds: Sequence[Bounds]) -> Part:
+    """The elements of a part within bounds, which are those that op `i` takes."""
     wanted = p.wanted(i)
     if not prod(i.shape.dims):
         return nothing(p, i.shape, wanted.manual)
-    moving = [bounds != (0, n, 1) for bounds, n in zip(i.slice, operands[0].dims, strict=True)]
-    taken, _ = meeting(operands[0], i.shape.dims, wanted, moving.__getitem__)
-    part = p.reshard(operands[0], taken)
-    value = _cut_whole_dims(p, part, i.slice)
+    moving = [b != (0, n, 1) for b, n in zip(bounds, x.dims, strict=True)]
+    taken, _ = meeting(x, i.shape.dims, wanted, moving.__getitem__)
+    part = p.reshard(x, taken)
+    value = _cut_whole_dims(p, part, bounds)
     sharding = part.sharding
-    for dim, (bounds, axes) in enumerate(zip(i.slice, part.sharding.dims, strict=True)):
+    for dim, (own, axes) in enumerate(zip(bounds, part.sharding.dims, strict=True)):
         if not axes or not moving[dim]:
             continue
-        cut = _Cut(p, value, dim, axes, part.dims[dim], bounds)
+        cut = _Cut(p, value, dim, axes, part.dims[dim], own)
         if not (wanted.dims[dim] and _is_split_later(p, i, axes)) and cut.is_cheaper_summed:
             p.decide(True, f"{cut.outputs} elements of dimension {dim} are a sum over {p.mesh.text(axes)}")
             value = cut.summand()
@@ -53,7 +59,7 @@ def _is_split_later(p: Partitioner, i: Instruction, axes: Axes) -> bool:
     return any(not p.wanted(user, index).used.isdisjoint(axes) for user, index in leaves)
 
 
-def _cut_whole_dims(p: Partitioner, part: Part, bounds: tuple[Bounds, ...]) -> Instruction:
+def _cut_whole_dims(p: Partitioner, part: Part, bounds: Sequence[Bounds]) -> Instruction:
     local = tuple(
         (0, n, 1) if axes else b for b, axes, n in zip(bounds, part.sharding.dims, part.local_dims, strict=True)
     )
