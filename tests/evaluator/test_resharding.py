@@ -52,3 +52,22 @@ def test_another_number_of_devices_is_refused() -> None:
         evaluate(parse(TILES), x)
     with pytest.raises(HeronError, match="there are 2 partitions"):
         evaluate_devices(parse(TILES), [[x]], 1, 2)
+
+
+def test_summands_of_a_value_enter_and_leave() -> None:
+    """Along an unreduced axis the devices' values add up to the global one; along the others they are equal."""
+    mesh = "mesh['x'=2,'y'=2]"
+    module = parse(f"""HloModule m, num_partitions=4
+
+    ENTRY e {{
+      a = f32[4] parameter(0)
+      s = f32[4] custom-call(a), custom_call_target="Sharding", sharding={{{mesh}, [{{}}], unreduced={{'x'}}}}
+      l = f32[4] custom-call(s), custom_call_target="SPMDFullToShardShape", sharding={{{mesh}, [{{}}], manual={{'x'}}}}
+      g = f32[4] custom-call(l), custom_call_target="SPMDShardToFullShape", sharding={{{mesh}, [{{}}], unreduced={{'x'}}}}
+      ROOT r = (f32[4], f32[4]) tuple(l, g)
+    }}""")
+    a = np.arange(4, dtype=np.float32)
+    results = evaluate_devices(module, [[a]] * 4)
+    for device, (local, whole) in enumerate(results):
+        np.testing.assert_array_equal(local, a if device < 2 else 0 * a)
+        np.testing.assert_array_equal(whole, a)

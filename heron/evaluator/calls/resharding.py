@@ -15,7 +15,7 @@ from heron.errors import HeronError
 from heron.evaluator import groups
 from heron.evaluator.calls.table import evaluates
 from heron.hlo import sharding as shardings
-from heron.hlo.sharding import NamedSharding, Sharding, Split, shardy
+from heron.hlo.sharding import Kind, NamedSharding, Sharding, Split, shardy
 from heron.hlo.sharding.atoms import AtomicMesh, TensorSharding
 
 if TYPE_CHECKING:
@@ -60,9 +60,11 @@ def local_to_global(ev: Evaluator, i: Instruction, *xs: np.ndarray) -> Any:
 def _tile(
     ev: Evaluator, i: Instruction, x: np.ndarray, full: Shape, local: Shape, given: Sharding | None
 ) -> np.ndarray:
-    if x.shape == local.dims:
+    if x.shape == local.dims and not _is_sum(given):
         return x
     sharding = _fitting(ev, i, given, full, local)
+    if sharding.subgroup_place(Kind.UNREDUCED, ev.device.partition):  # the first summand is all of it
+        return np.zeros(local.dims, x.dtype)
     part = x[_place(sharding, full, ev.device.partition)]
     return np.pad(part, [(0, n - m) for n, m in zip(local.dims, part.shape, strict=True)])
 
@@ -77,7 +79,7 @@ def _whole(
     partners: np.ndarray | None = None,
 ) -> np.ndarray:
     """The tiles of a value put together; `partners` has a row for each group of partitions that have one value."""
-    if x.shape == full.dims:
+    if x.shape == full.dims and not _is_sum(given):
         return x
     sharding = _fitting(ev, i, given, full, i.operands[n].shape)
     partitions: list[int] = list(range(ev.world.partitions))
@@ -87,8 +89,11 @@ def _whole(
     def join(tiles: list[np.ndarray]) -> np.ndarray:
         result = np.zeros(full.dims, x.dtype)
         for partition, tile in zip(partitions, tiles, strict=True):
+            if sharding.subgroup_place(Kind.REPLICATED, partition):
+                continue  # equal to that of the first
             place = _place(sharding, full, partition)
-            result[place] = tile[tuple(slice(0, s.stop - s.start) for s in place)]
+            own = tile[tuple(slice(0, s.stop - s.start) for s in place)]
+            result[place] = result[place] + own if _is_sum(sharding) else own
         return result
 
     members = groups.to_devices(ev, partitions, True)
@@ -107,8 +112,14 @@ def _border(whole: Instruction, local: Instruction) -> tuple[Sharding | None, np
     mesh = AtomicMesh.of(outer.named.mesh)
     around, inside = mesh.read(outer, whole.shape.rank), mesh.read(inner, local.shape.rank)
     own = inside.manual - around.manual
-    sharding = mesh.write(TensorSharding.closed([tuple(a for a in axes if a in own) for axes in around.dims]))
+    dims = [tuple(a for a in axes if a in own) for axes in around.dims]
+    sharding = mesh.write(TensorSharding.closed(dims, around.unreduced & own))
     return sharding, mesh.groups([a for a in range(len(mesh.sizes)) if a not in around.manual])
+
+
+def _is_sum(given: Sharding | None) -> bool:
+    """Whether devices have summands of a value."""
+    return given is not None and (given.is_unreduced or Kind.UNREDUCED in given.plain.subgroups)
 
 
 def _place(sharding: Sharding, full: Shape, partition: int) -> tuple[slice, ...]:
@@ -119,7 +130,7 @@ def _place(sharding: Sharding, full: Shape, partition: int) -> tuple[slice, ...]
 def _fitting(ev: Evaluator, i: Instruction, given: Sharding | None, full: Shape, local: Shape) -> Sharding:
     """The sharding in tiles. Raises EVAL004 unless it spreads `full` over this world's partitions in `local` tiles."""
     sharding = given.plain if given is not None else Sharding.replicated()
-    count = sharding.num_devices
+    count = ev.world.partitions if sharding.is_unreduced else sharding.num_devices
     if count != ev.world.partitions or sharding.tile_shape(full).dims != local.dims:
         raise HeronError(
             "EVAL004",

@@ -223,6 +223,14 @@ class Sharding:
         found = self.plain.subgroups
         return len(self.data_dims) + found.index(kind) if kind in found else None
 
+    def subgroup_place(self, kind: Kind, device: int) -> int:
+        """The number of a device, from 0, among those that have one tile and are of that kind; 0 if there are none."""
+        plain = self.plain
+        if plain.tiles is None:
+            return device if plain.kind is kind else 0
+        dim = self.subgroup_dim(kind)
+        return 0 if dim is None else plain.tiles.places[device][dim]
+
     def uses_device(self, device: int) -> bool:
         """Whether the device has a part of it."""
         if self.kind is Kind.TUPLE:

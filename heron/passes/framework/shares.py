@@ -52,9 +52,9 @@ def _cut(shape: Shape, sharding: Sharding, device: int) -> tuple[slice, ...]:
 
 
 def _share(x: np.ndarray, shape: Shape, sharding: Sharding, device: int) -> np.ndarray:
-    """A device's share, filled up with zeros; of what is to be summed, the first of those who share has all."""
+    """A device's share, filled up with zeros; of what is to be summed, the first summand is all of it."""
     full = np.zeros(sharding.tile_shape(shape).dims, x.dtype)
-    if _sums(sharding) and device != _first(sharding, device):
+    if sharding.subgroup_place(Kind.UNREDUCED, device):
         return full
     piece = x[_cut(shape, sharding, device)]
     full[tuple(slice(0, n) for n in piece.shape)] = piece
@@ -62,19 +62,13 @@ def _share(x: np.ndarray, shape: Shape, sharding: Sharding, device: int) -> np.n
 
 
 def _whole(parts: Sequence[np.ndarray], shape: Shape, sharding: Sharding) -> np.ndarray:
-    if sharding.kind is not Kind.TILED:
-        return np.asarray(parts[0])
+    """The array whose shares are given: tiles side by side, summands added up, one of equal ones."""
     found = np.zeros(shape.dims, shape.element_type.dtype)
+    is_sum = sharding.is_unreduced or Kind.UNREDUCED in sharding.subgroups
     for device, part in enumerate(parts):
+        if sharding.subgroup_place(Kind.REPLICATED, device):
+            continue
         at = _cut(shape, sharding, device)
         own = np.asarray(part)[tuple(slice(0, s.stop - s.start) for s in at)]
-        found[at] = found[at] + own if _sums(sharding) else own
+        found[at] = found[at] + own if is_sum else own
     return found
-
-
-def _sums(sharding: Sharding) -> bool:
-    return Kind.UNREDUCED in sharding.subgroups
-
-
-def _first(sharding: Sharding, device: int) -> int:
-    return sharding.devices_of(sharding.tile_index(device))[0]
