@@ -60,7 +60,7 @@ def local_to_global(ev: Evaluator, i: Instruction, *xs: np.ndarray) -> Any:
 def _tile(
     ev: Evaluator, i: Instruction, x: np.ndarray, full: Shape, local: Shape, given: Sharding | None
 ) -> np.ndarray:
-    if x.shape == local.dims and not _is_sum(given):
+    if not full.is_array or x.shape == local.dims and not _is_sum(given):
         return x
     sharding = _fitting(ev, i, given, full, local)
     if sharding.subgroup_place(Kind.UNREDUCED, ev.device.partition):  # the first summand is all of it
@@ -79,7 +79,7 @@ def _whole(
     partners: np.ndarray | None = None,
 ) -> np.ndarray:
     """The tiles of a value put together; `partners` has a row for each group of partitions that have one value."""
-    if x.shape == full.dims and not _is_sum(given):
+    if not full.is_array or x.shape == full.dims and not _is_sum(given):
         return x
     sharding = _fitting(ev, i, given, full, i.operands[n].shape)
     partitions: list[int] = list(range(ev.world.partitions))
@@ -88,10 +88,13 @@ def _whole(
 
     def join(tiles: list[np.ndarray]) -> np.ndarray:
         result = np.zeros(full.dims, x.dtype)
+        seen: set[object] = set()
         for partition, tile in zip(partitions, tiles, strict=True):
-            if sharding.subgroup_place(Kind.REPLICATED, partition):
-                continue  # equal to that of the first
             place = _place(sharding, full, partition)
+            key = tuple(s.start for s in place), sharding.subgroup_place(Kind.UNREDUCED, partition)
+            if key in seen:
+                continue
+            seen.add(key)
             own = tile[tuple(slice(0, s.stop - s.start) for s in place)]
             result[place] = result[place] + own if _is_sum(sharding) else own
         return result

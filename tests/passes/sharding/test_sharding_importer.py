@@ -143,7 +143,7 @@ def test_nested_manual_computations():
     module = _imported(_stablehlo(NESTED))
     a = np.arange(32, dtype=np.float32).reshape(8, 4)
     summed = (a[:4] + a[4:]) * 2
-    for (result,) in evaluate_devices(module, [[a]] * 4):
+    for (result,) in evaluate_devices(module, [[a]] * 4):  # on every device, whatever its place
         np.testing.assert_array_equal(result, np.concatenate([summed, summed]) + a)
     enter, leave = _calls(module, "SPMDFullToShardShape"), _calls(module, "SPMDShardToFullShape")
     assert _texts(enter) == ["{[{?}, {'y', ?}], manual={'x'}}", "{[{}, {}], manual={'x', 'y'}}"]
