@@ -174,14 +174,16 @@ def _set_results(
 def _root_for(
     module: Module, results: dict[ShapeIndex, TensorSharding], refinement: Refinement, found: Annotations
 ) -> Instruction:
-    """The root if it is a tuple or states that sharding itself, else a tuple or a copy of it.
+    """The root if it is a tuple or an op that states that sharding itself, else a tuple or a copy of it.
 
-    The sharding of a result is no constraint on the op that computes it.
+    The sharding of a result is no constraint on the op that computes it, and that of a parameter or a constraint is not
+    the result's.
     """
     root = module.entry.root
     if root.opcode == "tuple":
         return root
-    if () in results and root.extras.get("sharding") == str(refinement.mesh.write(results[()])):
+    states = root.opcode not in ("parameter", "custom-call")
+    if states and () in results and root.extras.get("sharding") == str(refinement.mesh.write(results[()])):
         return root
     found.changed = True
     c = module.entry

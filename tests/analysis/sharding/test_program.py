@@ -73,7 +73,7 @@ def test_without_shardings_the_mesh_has_one_axis():
     [
         ("{devices=[8,1]<=[8]}", "not by the axes"),
         ("{mesh['x'=8], [{'x'}, {}]}", "one mesh"),
-        (f"{{{MESH}, [{{'x'}}]}}", "along 1 dimensions"),
+        (f"{{{MESH}, [{{'x'}}]}}", "1 dimensions"),
     ],
 )
 def test_refused(sharding: str, why: str):

@@ -416,3 +416,15 @@ def test_a_constant_that_enters_a_manual_computation_is_outside():
     constant = next(i for i in module.entry.instructions if i.opcode == "constant")
     assert "sharding" not in constant.extras
     assert _texts(_calls(module, "Sharding")) == ["{[{'x'}]}"]
+
+
+def test_a_result_behind_an_equal_constraint_has_a_root_of_its_own():
+    module = _same_values(
+        _stablehlo("""
+      func.func @main(%a: tensor<8xf32>) -> (tensor<8xf32> {sdy.sharding = #sdy.sharding<@mesh, [{"x"}]>}) {
+        %0 = sdy.sharding_constraint %a <@mesh, [{"x"}]> : tensor<8xf32>
+        return %0 : tensor<8xf32>
+      }""")
+    )
+    assert module.entry.root.opcode == "copy" and _texts([module.entry.root]) == ["{[{'x'}]}"]
+    assert module.entry.root.operands[0].opcode == "custom-call"
