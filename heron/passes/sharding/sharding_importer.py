@@ -9,7 +9,7 @@ from heron.analysis.sharding.program import ProgramShardings
 from heron.hlo.ir.instruction import Instruction
 from heron.hlo.ir.module import Module
 from heron.hlo.ir.shape import ShapeIndex
-from heron.hlo.sharding import NamedSharding, Sharding
+from heron.hlo.sharding import NamedSharding, Sharding, parse
 from heron.hlo.sharding.atoms import TensorSharding
 from heron.hlo.sharding.refinement import Refinement, named_of, refine
 from heron.passes.control_flow.call_inliner import CallInliner
@@ -105,7 +105,7 @@ def _give_ends(module: Module, found: Annotations, devices: int) -> None:
         if not chosen and (given is None or given[n] is None):
             given = found.leaves.setdefault(p, [None] * sum(1 for _ in p.shape.leaves()))
             given[n] = _whole(rank, devices)
-    own = found.leaves.get(entry.root)
+    own = found.leaves.get(entry.root) if _is_of_result(entry.root) else None
     if own is not None and entry.root.opcode == "tuple" and not any(n.manual for n in own if n is not None):
         del found.leaves[entry.root]
     parts = list(entry.root.shape.leaves())
@@ -116,6 +116,12 @@ def _give_ends(module: Module, found: Annotations, devices: int) -> None:
             found.results.setdefault(index, named)
         if not chosen:
             found.results.setdefault(index, _whole(leaf.rank, devices))
+
+
+def _is_of_result(root: Instruction) -> bool:
+    """Whether the sharding of the root is the result's: by axes, that of a parameter or constraint is its own."""
+    text = root.extras.get("sharding")
+    return root.opcode not in ("parameter", "custom-call") or text is not None and parse(text).named is None
 
 
 def _flags(module: Module, name: str, count: int) -> Sequence[bool]:
