@@ -428,3 +428,23 @@ def test_a_result_behind_an_equal_constraint_has_a_root_of_its_own():
     )
     assert module.entry.root.opcode == "copy" and _texts([module.entry.root]) == ["{[{'x'}]}"]
     assert module.entry.root.operands[0].opcode == "custom-call"
+
+
+def test_a_manual_computation_without_operands():
+    """What JAX makes of axis_index under GSPMD."""
+    module = _same_values(
+        parse("""HloModule m, num_partitions=2
+
+    body {
+      p = u32[] partition-id()
+      ROOT b = u32[4] broadcast(p), dimensions={}
+    }
+
+    ENTRY e {
+      c = u32[4] call(), to_apply=body
+      s = u32[4] custom-call(c), custom_call_target="Sharding", sharding={manual}
+      ROOT g = u32[8] custom-call(s), custom_call_target="SPMDShardToFullShape", sharding={devices=[2]<=[2]}
+    }""")
+    )
+    (index,) = [i for i in module.entry.instructions if i.opcode == "partition-id"]
+    assert _texts([index]) == ["{manual}"]

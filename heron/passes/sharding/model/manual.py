@@ -68,10 +68,13 @@ class ManualAxes:
             self.of[i] = self.of[i.attrs["to_apply"].root]
 
     def _said(self, i: Instruction) -> _Atoms:
-        """The manual atoms that the program states."""
+        """The manual atoms that the program states. A call without operands has those that its users state."""
         named = self.found.manual.get(i)
         found = None if named is None else self.refinement.convert(named)
-        return _NONE if found is None else found.manual
+        if found is not None or i.operands:
+            return _NONE if found is None else found.manual
+        users = [u for j in i.users for u in (j.users if j.opcode == "get-tuple-element" else (j,))]
+        return _NONE.union(*(s.manual for u in users if target(u) == CONSTRAINT for s in self._leaves(u)))
 
     def _atoms(self, i: Instruction, base: _Atoms) -> _Atoms:
         own = base.union(*(s.manual for s in self._leaves(i)))
