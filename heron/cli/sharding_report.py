@@ -12,6 +12,7 @@ from heron.analysis.sharding.program import ProgramShardings
 from heron.analysis.sharding.propagate import Propagated
 from heron.analysis.sharding.reasons import Reasons, Refused, Step, sharding_text
 from heron.buffers.memory import Memory
+from heron.cli.auto_shard import AutoReport, shard_parameters
 from heron.cli.mesh import annotate, mesh_of_text, remeshed
 from heron.errors import HeronError
 from heron.hlo.facts import is_given
@@ -105,16 +106,22 @@ class ShardingReport:
     reasons: Reasons
     partitioned: Module | None = None
     refusal: HeronError | None = None
+    auto: AutoReport | None = None
     transfers: list[Transfer] = field(default_factory=list)
     seconds: float = 0.0
     peak: int = 0
 
     @staticmethod
     def of(
-        module: Module, mesh: str = "", inputs: tuple[str, ...] = (), outputs: tuple[str, ...] = ()
+        module: Module,
+        mesh: str = "",
+        inputs: tuple[str, ...] = (),
+        outputs: tuple[str, ...] = (),
+        limit: float | None = None,
     ) -> ShardingReport:
         """Propagate through `module`, spread over `mesh` where one is given; `inputs` and `outputs` as on the command
-        line. Raises CLI060 to CLI063 and what the passes raise."""
+        line. With a `limit` of memory, in bytes, parameters without a sharding get the cheapest one. Raises CLI060 to
+        CLI063 and what the passes raise."""
         ctx = PassContext()
         chosen = mesh_of_text(mesh) if mesh else None
         if chosen is not None and _is_bare(module):
@@ -123,6 +130,9 @@ class ShardingReport:
         if chosen is not None:
             remeshed(module, chosen)
             annotate(module, chosen, inputs, outputs)
+        auto = None
+        if limit is not None and module.num_partitions > 1:
+            auto = shard_parameters(module, chosen, limit)
         if module.num_partitions == 1 or _is_bare(module):
             hint = "--mesh x=2,y=4 --in 0=x,y shards a parameter"
             raise HeronError(
@@ -130,7 +140,7 @@ class ShardingReport:
             )
         shardings, done, _ = find_shardings(module)
         shardings.write(module)
-        return ShardingReport(module, shardings.mesh, shardings, done, Reasons(done))
+        return ShardingReport(module, shardings.mesh, shardings, done, Reasons(done), auto=auto)
 
     def partition(self, target: Target) -> None:
         """Make one device's program and estimate its collectives on a machine."""
@@ -207,7 +217,7 @@ class ShardingReport:
 
     def to_json(self) -> dict[str, Any]:
         """Stable fields: ``mesh`` (sizes by axis), ``devices``, ``values``, ``collectives``, ``seconds``
-        and ``peak_bytes`` of one device."""
+        and ``peak_bytes`` of one device, ``auto`` (what `--auto` chose)."""
         return {
             "mesh": dict(self.mesh.mesh.axes),
             "devices": self.mesh.count,
@@ -217,6 +227,7 @@ class ShardingReport:
             "seconds": self.seconds,
             "peak_bytes": self.peak,
             "refusal": None if self.refusal is None else str(self.refusal),
+            "auto": None if self.auto is None else self.auto.to_json(),
         }
 
 

@@ -18,10 +18,10 @@ from math import prod
 
 from heron.analysis.sharding.choice import Choice, alternatives, compute_shardings
 from heron.analysis.sharding.cost import reshard_bytes
+from heron.analysis.sharding.fixed import fixed_values
 from heron.analysis.sharding.memory import peak_bytes
 from heron.analysis.sharding.program import ProgramShardings
 from heron.analysis.sharding.rules import rule_of
-from heron.hlo import facts
 from heron.hlo.ir.computation import Computation
 from heron.hlo.ir.instruction import Instruction
 from heron.hlo.ir.op import Trait
@@ -72,7 +72,7 @@ class Search:
         self.shardings, self.mesh = shardings, shardings.mesh
         self.order = c.post_order()
         self.place = {i: n for n, i in enumerate(self.order)}
-        self.fixed = set(_fixed(c, shardings))
+        self.fixed = set(fixed_values(c, shardings))
         self.has: dict[Instruction, TensorSharding | None] = {}
         self.failed: Counter[Hashable] = Counter()
         self.left = max(LEAST_CHOICES, CHOICES * len(self.order))
@@ -174,6 +174,16 @@ class Search:
         if user.opcode == "tuple":
             return self.shardings.of(user, (n,)).close()
         return None
+
+    def total(self) -> float:
+        """The cost of the computation: of all values and all reshards."""
+        own = sum([self._own(i, way) for i in self.order if (way := self.choice(i)) is not None])
+        return own + sum(self.moved.values())
+
+    def memory(self) -> float:
+        """The most bytes that a device has at a time in values that are no parameters."""
+        sizes = {i: 0.0 for i in self.order if i.opcode == "parameter"}
+        return peak_bytes(self.order, lambda i: sizes.get(i, self._local_bytes(i, self.has.get(i))), self._copies)
 
     def _peak(self) -> float:
         """The most bytes that a device has at a time in values, were none of them fused."""
@@ -380,16 +390,3 @@ class Search:
         for n, o in enumerate(user.operands):
             if o is value and choice is not None:
                 yield choice.operands[n]
-
-
-def _fixed(c: Computation, shardings: ProgramShardings) -> Iterator[Instruction]:
-    """Values whose sharding is not for the search to change."""
-    for i in c.instructions:
-        if i is c.root or i in shardings.groups or i.opcode == "custom-call" or not i.shape.is_array:
-            yield i
-        if Trait.CONTROL_FLOW in i.op.traits or facts.is_tuple_op(i) or i.opcode == "opt-barrier":
-            yield i
-            if i.opcode != "tuple" or i is c.root:
-                yield from (o for o in i.operands)
-        if i.opcode == "parameter":
-            yield i

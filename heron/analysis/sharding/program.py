@@ -56,6 +56,13 @@ class ProgramShardings:
         """Whether a leaf of the value has an entry."""
         return i in self._found
 
+    def copy(self) -> ProgramShardings:
+        """The same shardings, to be changed on their own."""
+        made = ProgramShardings(self.mesh)
+        made.groups = dict(self.groups)
+        made._found = {i: dict(leaves) for i, leaves in self._found.items()}
+        return made
+
     # -- text --------------------------------------------------------------------------------------------------------
     @staticmethod
     def read(module: Module) -> ProgramShardings:

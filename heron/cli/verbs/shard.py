@@ -31,6 +31,7 @@ if TYPE_CHECKING:
         "heron shard model.hlo --mesh x=2,y=4 --in 0=x,y",
         "heron shard model.hlo --mesh x=2,y=4 --in 0=x,y --tiles 0",
         "heron shard model.hlo --mesh x=2 --in 0=x --draw model.svg",
+        "heron shard model.hlo --mesh data=2,model=4 --auto --memory 16GiB",
     ),
 )
 @file_argument
@@ -43,6 +44,8 @@ if TYPE_CHECKING:
     help="Split parameter N: one entry a dimension, axes joined by '+', '-' for none, '?' where more may follow.",
 )
 @click.option("--out", "outputs", metavar="N=x,y", multiple=True, help="Split result N, in the same form.")
+@click.option("--auto", is_flag=True, help="Split parameters that have no sharding in the cheapest way found.")
+@click.option("--memory", metavar="80GiB", help="With --auto: the memory of a device.")
 @click.option("--top", metavar="N", type=click.IntRange(1), default=20, show_default=True, help="Values to show.")
 @click.option("--all", "everything", is_flag=True, help="Show all values.")
 @click.option("--why", metavar="NAME", help="Show how each axis of a value came to it, back to what was given.")
@@ -55,6 +58,8 @@ def command(
     mesh: str,
     inputs: tuple[str, ...],
     outputs: tuple[str, ...],
+    auto: bool,
+    memory: str | None,
     top: int,
     everything: bool,
     why: str | None,
@@ -69,12 +74,14 @@ def command(
     --sharding NAME` shows the whole chain. Below are the collectives of the program that each device runs, with their
     source lines, bytes and estimated time on the target.
     """
+    from heron.cli.auto_shard import memory_of_text
     from heron.cli.sharding_report import ShardingReport
 
     if draw is not None and not draw.endswith((".svg", ".html")):
         raise HeronError("CLI034", f"'{draw}' is not a picture", hint="--draw OUT.svg or OUT.html")
     machine = targets.get(target)
-    report = ShardingReport.of(load_module(file, target), mesh, inputs, outputs)
+    limit = memory_of_text(memory) if auto or memory is not None else None
+    report = ShardingReport.of(load_module(file, target), mesh, inputs, outputs, limit)
     if why is not None:
         answer = report.why(_named(report, why))
         print_json(answer.to_json()) if as_json else print_text("\n".join([answer.text, *answer.lines]))
@@ -140,6 +147,8 @@ def _axes(report: ShardingReport, value: Value) -> list[tuple[int, str]]:
 def _show(report: ShardingReport, top: int, everything: bool) -> None:
     module, values = report.module, list(report.values())
     print_text(f"{module.name} over {report.mesh.mesh}: {report.mesh.count} devices")
+    if report.auto is not None:
+        print_text("\n".join([*report.auto.lines(), ""]))
     shown = values if everything else _chosen(report, values, top)
     made = table("value", "shape", "sharding", "each device", "why")
     for v in shown:
