@@ -226,11 +226,13 @@ class _Search:
         return self.q.moves or not needs_more
 
     def _proposed(self, n: int) -> list[Axes]:
-        """The atoms that arrays have for a factor, and what these begin with, () first."""
+        """The atoms that arrays have for a factor, and whole axes of the mesh that these begin with, () first."""
         found: dict[Axes, None] = {(): None}
         for projection in self.projected:
             axes = projection.axes[n]
-            found.update((axes[:k], None) for k in range(1, len(axes) + 1))
+            of = [self.mesh.axes[atom].number for atom in axes]
+            found.update((axes[:k], None) for k in range(1, len(axes)) if of[k - 1] != of[k])
+            found[axes] = None
         return list(found)
 
     # -- candidates --------------------------------------------------------------------------------------------------

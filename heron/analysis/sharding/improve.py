@@ -14,12 +14,12 @@ import heapq
 from collections import Counter
 from collections.abc import Hashable, Iterator
 from dataclasses import dataclass
-from math import prod
+from functools import cached_property
 
 from heron.analysis.sharding.choice import Choice, alternatives, compute_shardings
 from heron.analysis.sharding.cost import reshard_bytes
 from heron.analysis.sharding.fixed import fixed_values
-from heron.analysis.sharding.memory import peak_bytes
+from heron.analysis.sharding.memory import LocalSizes, last_used, peak_bytes
 from heron.analysis.sharding.program import ProgramShardings
 from heron.analysis.sharding.rules import rule_of
 from heron.hlo.ir.computation import Computation
@@ -75,6 +75,7 @@ class Search:
         self.fixed = set(fixed_values(c, shardings))
         self.has: dict[Instruction, TensorSharding | None] = {}
         self.failed: Counter[Hashable] = Counter()
+        self.sizes = LocalSizes(self.mesh)
         self.left = max(LEAST_CHOICES, CHOICES * len(self.order))
         #: the way in which an op is computed; of `matching` ops only where it was asked for
         self._choices: dict[Instruction, Choice] = {}
@@ -182,25 +183,28 @@ class Search:
 
     def memory(self) -> float:
         """The most bytes that a device has at a time in values that are no parameters."""
-        sizes = {i: 0.0 for i in self.order if i.opcode == "parameter"}
-        return peak_bytes(self.order, lambda i: sizes.get(i, self._local_bytes(i, self.has.get(i))), self._copies)
+        return self._peak(False)
 
-    def _peak(self) -> float:
+    def _peak(self, has_parameters: bool = True) -> float:
         """The most bytes that a device has at a time in values, were none of them fused."""
-        return peak_bytes(self.order, lambda i: self._local_bytes(i, self.has.get(i)), self._copies)
+        sizes = {i: self.sizes.of(i, has) for i, has in self.has.items() if has is not None}
+        if not has_parameters:
+            sizes = {i: size for i, size in sizes.items() if i.opcode != "parameter"}
+        copies: dict[Instruction, float] = {}
+        for i in self.moved:
+            for user in i.users:
+                if user in self._choices and user not in copies:
+                    copies[user] = self._copies(user)
+        return peak_bytes(self.order, self._ends, sizes, copies)
+
+    @cached_property
+    def _ends(self) -> list[list[Instruction]]:
+        return last_used(self.order)
 
     def _copies(self, i: Instruction) -> float:
         """The bytes of what operands are resharded to for an op."""
-        if i not in self._choices:
-            return 0.0
         needs = zip(i.operands, self._choices[i].operands, strict=True)
-        return sum([self._local_bytes(o, need) for o, need in needs if self.moved.get(o) and need != self.has[o]])
-
-    def _local_bytes(self, i: Instruction, has: TensorSharding | None) -> float:
-        """The bytes of a device's part of a value. What every device can make takes none."""
-        if has is None:
-            return 0.0
-        return prod(self.mesh.local_dims(i.shape.dims, has)) * i.shape.element_type.bits / 8
+        return sum([self.sizes.of(o, need) for o, need in needs if o in self.moved and need != self.has[o]])
 
     # -- the search --------------------------------------------------------------------------------------------------
     def run(self) -> None:
@@ -385,7 +389,7 @@ class Search:
         """The shardings in which a user takes a value. A user that is made from nothing itself is asked for those that
         its own sharding means."""
         choice = self.choice(user)
-        if choice is not None and self.has[user] is None and user in needs:
+        if choice is not None and user in needs and self.has[user] is None:
             choice = compute_shardings(user, [None] * len(user.operands), [needs[user]], self.mesh, moves=True)
         for n, o in enumerate(user.operands):
             if o is value and choice is not None:
