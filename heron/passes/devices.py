@@ -16,6 +16,7 @@ from heron.passes.collectives.reduce_scatter_creator import ReduceScatterCreator
 from heron.passes.collectives.reduce_scatter_reassociate import ReduceScatterReassociate
 from heron.passes.collectives.while_loop_all_reduce_code_motion import WhileLoopAllReduceCodeMotion
 from heron.passes.control_flow.conditional_canonicalizer import ConditionalCanonicalizer
+from heron.passes.copies.flatten_call_graph import FlattenCallGraph
 from heron.passes.copies.optimize_input_output_buffer_alias import OptimizeInputOutputBufferAlias
 from heron.passes.framework.pipeline import Pipeline
 from heron.passes.framework.registry import named_pipeline
@@ -47,6 +48,8 @@ def sharded() -> Pipeline:
             HloDescheduler(),
             ConditionalCanonicalizer(),
             ShardingImporter(),
+            # loops with one body would have to carry values of one sharding
+            FlattenCallGraph(),
             Dce(),
             # elements of tuples that inlined calls leave are values of their own
             TupleSimplifier(),
