@@ -144,7 +144,7 @@ def is_reduction(i: Instruction) -> bool:
 
 def linear_groups(i: Instruction) -> list[tuple[int, ...]]:
     """Groups of operands in which `i` is linear: of sums in all operands of a group, the others being the same, its
-    value is the sum of its values for the summands. But for rounding; integers wrap."""
+    value is the sum of its values for the summands. But for rounding, and for factors that are no finite numbers."""
     op = i.op
     if not op.linear or ("to_apply" in op.attributes and combiner(i.to_apply) != "add"):
         return []

@@ -12,12 +12,14 @@ from functools import lru_cache
 from math import prod
 from typing import TypeAlias
 
+import numpy as np
+
 from heron.analysis.cost.communication import WAYS
 from heron.analysis.sharding.cost import moved_bytes
 from heron.analysis.sharding.projection import Projection, is_exact, joined, project
 from heron.analysis.sharding.rule import FactorKind, OpRule
 from heron.analysis.sharding.rules import rule_of
-from heron.analysis.values.splat import is_splat
+from heron.analysis.values.splat import is_splat, splat_value
 from heron.hlo import facts
 from heron.hlo.ir.instruction import Instruction
 from heron.hlo.ir.shape import Shape
@@ -150,11 +152,23 @@ def _linear_groups(i: Instruction, operands: Sequence[TensorSharding | None]) ->
         return ()
     found: list[tuple[int, ...]] = []
     for group in facts.linear_groups(i):
+        if not all(_is_finite(o) for n, o in enumerate(i.operands) if n not in group):
+            continue
         partial = tuple(n for n in group if (s := operands[n]) is not None and s.unreduced)
         zero = all(is_splat(i.operands[n], 0) for n in group if n not in partial)
         if partial and zero and all(len(i.operands[n].users) == 1 for n in partial):
             found.append(partial)
     return tuple(found)
+
+
+def _is_finite(factor: Instruction) -> bool:
+    """Whether no element is an infinity or a NaN: times that, summands of opposite signs give a NaN, and the sum may
+    not."""
+    t = factor.shape.element_type
+    if not (t.is_float or t.is_complex):
+        return True
+    value = splat_value(factor)
+    return value is not None and bool(np.isfinite(np.complex128(value)))
 
 
 @dataclass(frozen=True)

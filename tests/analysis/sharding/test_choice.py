@@ -140,20 +140,31 @@ ROOT s = (f32[8,8], f32[8,8]) tuple(n, a)""").operands[0]
         ("negate(a)", True),
         ("abs(a)", False),
         ("transpose(a), dimensions={1,0}", True),
-        ("multiply(a, b)", True),
+        # times an infinity, summands of opposite signs are no sum; an integer is none
+        ("multiply(a, b)", False),
+        ("multiply(a, half)", True),
+        ("multiply(a, endless)", False),
         ("divide(a, b)", False),
         ("maximum(a, b)", False),
-        ("dot(a, b), lhs_contracting_dims={1}, rhs_contracting_dims={0}", True),
+        ("dot(a, b), lhs_contracting_dims={1}, rhs_contracting_dims={0}", False),
         ("select(p, a, a)", True),
     ],
 )
 def test_linear_ops_keep_partial_sums(line: str, stays: bool):
     given = "a = f32[8,8] parameter(0)\nb = f32[8,8] parameter(1)\np = pred[8,8] parameter(2)\n"
+    given += "c = f32[] constant(0.5)\nhalf = f32[8,8] broadcast(c), dimensions={}\n"
+    given += "d = f32[] constant(inf)\nendless = f32[8,8] broadcast(d), dimensions={}\n"
     i = root(f"{given}ROOT r = f32[8,8] {line}")
     sums = [split((), (), sums=X if o.name == "a" else ()) for o in i.operands]
     found = compute_shardings(i, sums, [split((), ())], MESH)
     assert bool(found.results[0].unreduced) == stays
     assert not compute_shardings(i, sums, [split((), ())], MESH, keeps_sums=False).operands[0].unreduced
+
+
+def test_products_of_integers_keep_partial_sums():
+    i = root("a = s32[8] parameter(0)\nb = s32[8] parameter(1)\nROOT r = s32[8] multiply(a, b)")
+    found = compute_shardings(i, [split((), sums=X), split(())], [split(())], MESH)
+    assert found.results[0].unreduced == set(X)
 
 
 def test_sums_over_split_dimensions_carry_on():
