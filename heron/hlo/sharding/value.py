@@ -5,7 +5,7 @@ from __future__ import annotations
 import enum
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field, replace
-from functools import cached_property
+from functools import cached_property, lru_cache
 from math import prod
 
 from heron.hlo.ir.metadata import Metadata, print_metadata
@@ -382,6 +382,7 @@ class Sharding:
         return replace(plain, tiles=tiles, subgroups=kept)
 
 
+@lru_cache(maxsize=1 << 12)
 def _lowered(named: NamedSharding) -> Sharding:
     """Axes of a mesh as tiles."""
     if named.mesh.is_maximal:

@@ -3,8 +3,9 @@
 import numpy as np
 import pytest
 
+from heron.errors import HeronError
 from heron.hlo.text import parse
-from tests.passes.sharding.devices import agree, inputs_of, run, sharded
+from tests.passes.sharding.devices import agree, inputs_of, partition, run, sharded
 
 HEAD = "HloModule m, num_partitions=8\nENTRY main {\n"
 
@@ -158,3 +159,37 @@ def test_argmax():
     made = agree(module, inputs_of(module))
     gathers = [i for i in made.entry.instructions if i.opcode == "all-gather"]
     assert [g.shape.dims for g in gathers] == [(4, 2), (4, 2)]
+
+
+ALIASED = """HloModule m, num_partitions=8, input_output_alias={ {0}: (0, {}, may-alias), {1}: (1, {}, must-alias) }
+ENTRY main {
+  x = f32[8,4] parameter(0) @[{'y'}, {}]@
+  y = f32[8,4] parameter(1) @[{'y'}, {}]@
+  ROOT r = (f32[8,4], f32[8,4]) tuple(y, x), sharding={{mesh['x'=2,'y'=4], [{'y'}, {}]}, {mesh['x'=2,'y'=4], [{'x'}, {}]}}
+}"""
+
+
+def test_aliases_of_shares_of_one_size_stay():
+    module = parse(sharded("mesh['x'=2,'y'=4]\n" + ALIASED))
+    made = agree(module, inputs_of(module))
+    assert [(a.output, a.parameter) for a in made.input_output_aliases] == [((0,), 0)]
+    assert [d.parameter for d in made.buffer_donors] == [1]
+    assert made.spmd_parameter_shardings is not None
+    assert all("[{'y'}, {}]" in text for text in made.spmd_parameter_shardings)
+
+
+def test_replicas_are_refused():
+    text = "HloModule m, num_partitions=2, replica_count=2\nENTRY main { ROOT x = f32[8] parameter(0) @[{'x'}]@ }"
+    with pytest.raises(HeronError, match="SPMD001"):
+        partition(parse(sharded("mesh['x'=2]\n" + text)))
+
+
+def test_transfers_to_the_host_are_refused():
+    text = """HloModule m, num_partitions=2
+    ENTRY main {
+      t = token[] after-all()
+      i = (f32[8], token[]) infeed(t)
+      ROOT x = f32[8] get-tuple-element(i), index=0 @[{'x'}]@
+    }"""
+    with pytest.raises(HeronError, match="SPMD003"):
+        partition(parse(sharded("mesh['x'=2]\n" + text)))

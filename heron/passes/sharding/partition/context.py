@@ -45,6 +45,7 @@ class Partitioner:
         self.frame: Frame = None  # type: ignore[assignment]
         self.at: Instruction = None  # type: ignore[assignment]
         self._locals: dict[tuple[Shape, tuple[Axes, ...]], Shape] = {}
+        self._texts: dict[TensorSharding, str] = {}
         self._reducers: dict[tuple[str, ElementType], Computation] = {}
         self._copies = CloneContext(self.module, suffix="")
         self._channel = max((i.attrs.get("channel_id") or 0 for i in source.instructions() if i.attrs), default=0)
@@ -324,6 +325,16 @@ class Partitioner:
     def parts(self, i: Instruction) -> list[Part]:
         """The parts of all leaves of an instruction of the old program, which is in the computation being built."""
         return self.frame.parts[i]
+
+    def text(self, sharding: TensorSharding) -> str:
+        """A sharding as people read it: ``[{'x'}, {}]``."""
+        found = self._texts.get(sharding)
+        if found is None:
+            found = "[" + ", ".join("{" + self.mesh.text(axes) + "}" for axes in sharding.dims) + "]"
+            if sharding.unreduced:
+                found += f" unreduced={{{self.mesh.text(sorted(sharding.unreduced))}}}"
+            self._texts[sharding] = found
+        return found
 
     def decide(self, ok: bool, reason: str, **fields: Any) -> None:
         """Keep a choice about the op that is being partitioned."""

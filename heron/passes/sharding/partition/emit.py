@@ -81,7 +81,7 @@ def _resharded(p: Partitioner, part: Part, wanted: TensorSharding, steps: Plan) 
 
 def _tell(p: Partitioner, part: Part, wanted: TensorSharding, steps: Plan) -> None:
     """Keep the reshard as a decision. It is a refusal of memory where a share on the way is larger than both ends."""
-    have, goal = str(p.mesh.write(part.sharding)), str(p.mesh.write(wanted))
+    have, goal = p.text(part.sharding), p.text(wanted)
     names = ", ".join(f"{s.kind}" + (f" of dimension {s.dim}" if s.dim >= 0 else "") for s in steps.steps)
     large = "" if steps.within else f"; a share on the way has {steps.peak} bytes, more than before and after"
     p.decide(

@@ -86,7 +86,10 @@ def _forget(made: Module) -> None:
 
 
 def _header(p: Partitioner, module: Module, results: list[TensorSharding]) -> None:
-    """The header of the old program, with local shapes, and the shardings that callers ask for."""
+    """The header of the old program, with local shapes, and the shardings that callers ask for.
+
+    A parameter whose share has another size than that of its output may still be overwritten.
+    """
     made = p.module
     made.filename, made.header = module.filename, dict(module.header)
     made.set_counts(num_partitions=module.num_partitions)
@@ -104,6 +107,11 @@ def _header(p: Partitioner, module: Module, results: list[TensorSharding]) -> No
         seen, result = module.entry_layout
         locals_ = tuple(_like(local_shapes(p, s, iter(found)), s) for s, found in zip(seen, ins, strict=True))
         made.entry_layout = locals_, _like(local_shapes(p, result, iter(results)), result)
+    for alias in list(made.input_output_aliases):
+        share, given = made.result_shape.at(alias.output), made.parameter_shapes[alias.parameter].at(alias.index)
+        if share.byte_size != given.byte_size:
+            made.input_output_aliases.remove(alias.output)
+            made.buffer_donors.add(alias.parameter, alias.index)
 
 
 def _like(shape: Shape, layouts: Shape) -> Shape:
