@@ -69,17 +69,25 @@ def _joined(shape: Shape, s: TensorSharding, mesh: AtomicMesh, shares: list[np.n
     """The array of the shares, the sum of those along unreduced atoms; devices with the same share must agree."""
     total = np.zeros(shape.dims, shape.element_type.dtype)
     written = np.zeros(shape.dims, bool)
-    for (cut, local), own in zip(places(shape.dims, s, mesh), shares, strict=True):
+    counted = summands(s, mesh)
+    for device, ((cut, local), own) in enumerate(zip(places(shape.dims, s, mesh), shares, strict=True)):
         assert own.shape == local, f"a share of {own.shape}, expected {local}"
         size = tuple(slice(0, c.stop - c.start) for c in cut)
         if s.unreduced:
-            total[cut] += own[size]
+            total[cut] += own[size] * (device in counted)
             continue
         same = np.array_equal(total[cut][written[cut]], own[size][written[cut]], equal_nan=own.dtype.kind in "fc")
         assert same, "devices disagree about a share"
         total[cut] = own[size]
         written[cut] = True
     return total
+
+
+def summands(s: TensorSharding, mesh: AtomicMesh) -> set[int]:
+    """One device for each different share."""
+    free = [a for a in range(len(mesh.sizes)) if a not in s.used]
+    order = [*(a for a in range(len(mesh.sizes)) if a in s.used), *free]
+    return set(mesh.devices.transpose(order).reshape(-1, mesh.size(free))[:, 0].tolist())
 
 
 def agree(module: Module, inputs: Sequence[np.ndarray], tolerance: float = 0.0) -> Module:

@@ -88,7 +88,17 @@ def test_no_more_bytes_than_gathers(name: str, dims: tuple[int, ...]) -> None:
         assert found.within or not even, (old.dims, new.dims, found)
 
 
+def test_shares_become_summands_without_transfers() -> None:
+    mesh = AtomicMesh.of(MESHES["2x4"])
+    old, new = TensorSharding.closed([(0, 1), (2,)]), TensorSharding.closed([(0,), ()], [1, 2])
+    module = module_of(mesh, (9, 6), old, [new])
+    made = agree(module, [small_integers(module.entry.parameters[0].shape)])
+    assert not [i for i in made.entry.instructions if i.opcode in WAYS and i.opcode != "collective-permute"]
+    even = module_of(mesh, (8, 6), old, [new, TensorSharding.closed([(), ()], [0])])
+    agree(even, [small_integers(even.entry.parameters[0].shape)])
+
+
 def test_ways_are_known() -> None:
     mesh = AtomicMesh.of(MESHES["2x4"])
     found = plan(mesh.sizes, (8, 8), 4, ((0,), (1, 2)), frozenset(), ((1, 2), (0,)), frozenset())
-    assert {s.kind for s in found.steps} <= {*WAYS, "slice", "retile"}
+    assert {s.kind for s in found.steps} <= {*WAYS, "slice", "retile", "spread"}

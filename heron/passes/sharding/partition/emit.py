@@ -55,8 +55,8 @@ def cost(mesh: AtomicMesh, shape: Shape, old: TensorSharding, new: TensorShardin
 
 
 def _plan(mesh: AtomicMesh, shape: Shape, old: TensorSharding, new: TensorSharding) -> Plan:
-    kept = old.unreduced & new.unreduced
-    return plan(mesh.sizes, shape.dims, shape.element_type.byte_size, old.dims, old.unreduced, new.dims, kept)
+    item = shape.element_type.byte_size
+    return plan(mesh.sizes, shape.dims, item, old.dims, old.unreduced, new.dims, new.unreduced)
 
 
 def _resharded(p: Partitioner, part: Part, wanted: TensorSharding, steps: Plan) -> Part:
@@ -74,9 +74,7 @@ def _resharded(p: Partitioner, part: Part, wanted: TensorSharding, steps: Plan) 
             value = _STEPS[step.kind](p, part, value, dims, step, wanted)
             value = _trimmed(p, part, value, dims, step)
             dims = step.dims
-    value = _cut(p, part, value, dims, pending, wanted)
-    fresh = tuple(sorted(wanted.unreduced - part.sharding.unreduced))
-    return Part(_on_first(p, value, fresh), part.shape, wanted)
+    return Part(_cut(p, part, value, dims, pending, wanted), part.shape, wanted)
 
 
 def _tell(p: Partitioner, part: Part, wanted: TensorSharding, steps: Plan) -> None:
@@ -172,6 +170,20 @@ def _retile(
     return window(p, Part(value, part.shape, TensorSharding.closed(dims)), step.dim, 0, tile, tile, None)
 
 
+def _spread(
+    p: Partitioner, part: Part, value: Instruction, dims: tuple[Axes, ...], step: Step, wanted: TensorSharding
+) -> Instruction:
+    """The share where it belongs in zeros; of what is there already, the first device has it and the others zeros."""
+    sizes, t = value.shape.dims, value.shape.element_type
+    if step.dim < 0:
+        return _on_first(p, value, step.axes)
+    d, tile = step.dim, sizes[step.dim]
+    whole = p.full(0, t, (*sizes[:d], tile * p.mesh.size(step.axes), *sizes[d + 1 :]))
+    at = p.scaled(p.index(step.axes), tile)
+    starts = [at if n == d else p.constant(0, at.shape.element_type) for n in range(len(sizes))]
+    return p.add("dynamic-update-slice", [whole, value, *starts], whole.shape)
+
+
 _STEPS = {
     "all-gather": _gather,
     "all-to-all": _exchange,
@@ -179,6 +191,7 @@ _STEPS = {
     "all-reduce": _reduce,
     "reduce-scatter": _scatter,
     "retile": _retile,
+    "spread": _spread,
 }
 
 

@@ -21,6 +21,8 @@ from heron.hlo.sharding.atoms import Axes
 from heron.passes.sharding.partition.moves import transfer, windows
 from heron.passes.sharding.partition.permutations import aligned
 
+#: steps in which nothing is sent
+_LOCAL = frozenset({"slice", "spread"})
 #: states looked at before the search gives up and joins every share
 _MOST_STATES = 4000
 
@@ -30,7 +32,8 @@ class Step:
     """One step of a plan.
 
     Attributes:
-        kind: slice, all-gather, all-to-all, collective-permute, all-reduce, reduce-scatter or retile.
+        kind: slice, all-gather, all-to-all, collective-permute, all-reduce, reduce-scatter or retile; or spread: the
+            share becomes a summand that is zero elsewhere.
         dim: the dimension whose atoms change; `to` that which gets them in an all-to-all.
         axes: the atoms that come or go.
         dims: the atoms of each dimension after the step.
@@ -79,8 +82,8 @@ def plan(
 ) -> Plan:
     """The cheapest steps for an array of sizes `shape`, `item` bytes an element, over atoms of these `sizes`.
 
-    From dimensions split by `old` with partial sums along `sums` to dimensions split by `new` with the partial sums
-    `kept`, which are some of `sums`.
+    From dimensions split by `old` with partial sums along `sums` to dimensions split by `new` with partial sums along
+    `kept`.
     """
     return _Search(sizes, shape, item, old, sums, new, kept).find()
 
@@ -107,6 +110,8 @@ class _Search:
         #: sizes that the tiles of the first and of the last state cover
         self.first = tuple(self._covered(n, axes) for n, axes in zip(shape, self.old, strict=True))
         self.last = tuple(self._covered(n, axes) for n, axes in zip(shape, self.goal, strict=True))
+        #: units to be added up in the end that are no partial sums in the beginning
+        self.fresh = self.kept - self.sums
         self.place = {u: d for d, axes in enumerate(self.goal) for u in axes}
 
     def _covered(self, size: int, units: Axes) -> int:
@@ -156,7 +161,7 @@ class _Search:
             for step, after in self.steps(state):
                 if bound is not None and self.bytes(after) > bound:
                     continue
-                total = cost + step.bytes, hops + (step.kind != "slice")
+                total = cost + step.bytes, hops + (step.kind not in _LOCAL)
                 if after not in best or total < best[after]:
                     best[after], came[after] = total, (state, step)
                     count += 1
@@ -190,6 +195,8 @@ class _Search:
         for d, units in enumerate(end.dims):
             if units != state.dims[d]:
                 state = go(*self._move(state, "slice", d, units, 0.0))
+        if end.sums - state.sums:
+            go(*self._spread(state, -1, tuple(sorted(end.sums - state.sums))))
         return path
 
     # -- states ------------------------------------------------------------------------------------------------------
@@ -224,6 +231,7 @@ class _Search:
     def steps(self, state: State) -> Iterator[tuple[Step, State]]:
         """Every step that may help, with the state behind it."""
         yield from self._additions(state)
+        yield from self._spreads(state)
         used = state.sums.union(*state.dims) if state.dims else state.sums
         for d, units in enumerate(state.dims):
             wanted = tuple(u for u in self.goal[d] if u not in used)
@@ -283,6 +291,23 @@ class _Search:
         sent = rows * self.bytes(state) // max(1, self.local(state, d))
         flags = (*state.retiled[:d], True, *state.retiled[d + 1 :])
         yield Step("retile", d, state.dims[d], state.dims, float(sent)), self._state(state.dims, state.sums, flags)
+
+    def _spreads(self, state: State) -> Iterator[tuple[Step, State]]:
+        """Shares as summands: units that split a dimension, or none, become those to be added up."""
+        if not self.fresh - state.sums:
+            return
+        for d, units in enumerate(state.dims):
+            if units and units[-1] in self.fresh:
+                yield self._spread(state, d, units[-1:])
+        free = tuple(u for u in sorted(self.fresh - state.sums) if not any(u in units for units in state.dims))
+        if free:
+            yield self._spread(state, -1, free)
+
+    def _spread(self, state: State, d: int, units: Axes) -> tuple[Step, State]:
+        """The state with the last units of dimension `d`, or free ones, to be added up."""
+        dims = state.dims if d < 0 else (*state.dims[:d], state.dims[d][:-1], *state.dims[d + 1 :])
+        after = self._state(dims, state.sums.union(units), state.retiled)
+        return Step("spread", d, units, dims), after
 
     def _additions(self, state: State) -> Iterator[tuple[Step, State]]:
         gone = sorted(state.sums - self.kept)
