@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+from heron.passes.collectives.all_gather_combiner import AllGatherCombiner
+from heron.passes.collectives.all_reduce_combiner import AllReduceCombiner
 from heron.passes.collectives.async_to_sync import AsyncToSync
+from heron.passes.collectives.collective_permute_combiner import CollectivePermuteCombiner
+from heron.passes.collectives.reduce_scatter_combiner import ReduceScatterCombiner
 from heron.passes.collectives.trivial_collective_remover import TrivialCollectiveRemover
 from heron.passes.control_flow.call_inliner import CallInliner
 from heron.passes.control_flow.computation_deduplicator import ComputationDeduplicator
@@ -91,6 +95,11 @@ def simplification() -> Fixpoint:
             Dce(),
         ],
     )
+
+
+def combiners() -> list[Pass]:
+    """Collectives that do not depend on each other as one; behind fusion, which does not look into their tuples."""
+    return [AllGatherCombiner(), ReduceScatterCombiner(), AllReduceCombiner(), CollectivePermuteCombiner()]
 
 
 def partition(*, blocks: bool = False) -> Pipeline:

@@ -110,6 +110,7 @@ def fuse() -> Pipeline:
             # a product with what is around it, now that this is one kernel
             RowBlockFusion(multiplies=multiplies_blocks),
             Dce(),
+            *shared.combiners(),
         ],
     )
 

@@ -190,6 +190,7 @@ def fuse() -> Pipeline:
             # which of a library's algorithms computes what is left to it, now that calls are as they stay
             GemmAlgorithmPicker(),
             ConvAlgorithmPicker(),
+            *shared.combiners(),
         ],
     )
 
