@@ -161,6 +161,12 @@ def test_argmax():
     assert [g.shape.dims for g in gathers] == [(4, 2), (4, 2)]
 
 
+def test_initial_values_that_are_not_neutral_count_once():
+    text = ARGMAX.replace("constant(-inf)", "constant(2)").replace("constant(2147483647)", "constant(5)")
+    module = parse(sharded("mesh['x'=2,'y'=4]\n" + text))
+    agree(module, inputs_of(module))
+
+
 ALIASED = """HloModule m, num_partitions=8, input_output_alias={ {0}: (0, {}, may-alias), {1}: (1, {}, must-alias) }
 ENTRY main {
   x = f32[8,4] parameter(0) @[{'y'}, {}]@
