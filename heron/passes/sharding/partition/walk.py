@@ -21,7 +21,7 @@ def visit(p: Partitioner, computation: Computation) -> list[Part]:
     """
     for i in computation.post_order():
         if i not in p.frame.parts:
-            p.frame.parts[i] = partition(p, i)
+            p.frame.parts[i] = _settled(p, i, partition(p, i))
     return p.frame.parts[computation.root]
 
 
@@ -51,3 +51,12 @@ def added_up(p: Partitioner, i: Instruction, operands: list[Part]) -> list[Part]
         p.reshard(part, TensorSharding.closed(s.dims, manual=s.manual)) if part.sharding.unreduced else part
         for part, s in zip(operands, wanted, strict=True)
     ]
+
+
+def _settled(p: Partitioner, i: Instruction, parts: list[Part]) -> list[Part]:
+    """Partial sums with several users are added up once, into the sharding that propagation wants."""
+    if len(i.users) < 2 or not any(part.sharding.unreduced for part in parts):
+        return parts
+    p.at = i
+    wanted = [p.wanted(i, index) for index, _ in i.shape.leaves()]
+    return [p.reshard(part, s) if part.sharding.unreduced else part for part, s in zip(parts, wanted, strict=True)]
