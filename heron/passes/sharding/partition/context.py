@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from heron.analysis.sharding.program import ProgramShardings
+from heron.errors import HeronError
 from heron.hlo.ir import literal as literals
 from heron.hlo.ir.computation import Computation
 from heron.hlo.ir.instruction import Instruction
@@ -186,10 +187,12 @@ class Partitioner:
         return found.close() if found.replicated or True in found.is_open else found
 
     def local(self, shape: Shape, sharding: TensorSharding) -> Shape:
-        """The shape of a share, in the default layout."""
+        """The shape of a share, in the default layout. Raises SPMD006 for dynamic dimensions."""
         key = shape, sharding.dims
         found = self._locals.get(key)
         if found is None:
+            if shape.dynamic:
+                raise _dynamic(self.at, shape)
             found = self._locals[key] = local_shape(shape, sharding, self.mesh)
         return found
 
@@ -339,3 +342,13 @@ class Partitioner:
     def decide(self, ok: bool, reason: str, **fields: Any) -> None:
         """Keep a choice about the op that is being partitioned."""
         self.ctx.decide(ok, reason, subject=self.at.name, **fields)
+
+
+def _dynamic(i: Instruction, shape: Shape) -> HeronError:
+    return HeronError(
+        "SPMD006",
+        f"'{i.name}' has dynamic dimensions: {shape.bare}",
+        where=str(i)[:200],
+        why="the size of a share is known when the program is partitioned",
+        hint="pad to the bound and pass the size as a value; `heron compile` does both ahead of the partitioner",
+    )
