@@ -1,6 +1,8 @@
 """Random programs partitioned and compared with the global program on the evaluator.
 
-python -m tests.passes.sharding --count 20000 [--seed 0] [--only dot,reduce] [--show]
+python -m tests.passes.sharding --count 20000 [--seed 0] [--only dot,reduce] [--show] [--compiled]
+
+With --compiled only parameters and results keep their shardings, and the programs go through the stages of a compile.
 """
 
 from __future__ import annotations
@@ -11,7 +13,7 @@ import sys
 
 from heron.hlo.text import parse
 from tests.passes.sharding.cases import FAMILIES, case
-from tests.passes.sharding.devices import agree, inputs_of
+from tests.passes.sharding.devices import agree, agree_compiled, inputs_of
 
 
 def main() -> None:
@@ -20,6 +22,7 @@ def main() -> None:
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--only", default="", help="families: " + ", ".join(FAMILIES))
     parser.add_argument("--show", action="store_true", help="print each program that fails")
+    parser.add_argument("--compiled", action="store_true", help="find shardings by propagation, run all passes")
     args = parser.parse_args()
     only = [name for name in args.only.split(",") if name]
     ran: collections.Counter[str] = collections.Counter()
@@ -29,7 +32,7 @@ def main() -> None:
         ran[name] += 1
         try:
             module = parse(text)
-            agree(module, inputs_of(module, seed))
+            (agree_compiled if args.compiled else agree)(module, inputs_of(module, seed))
         except Exception as error:
             failed[name] += 1
             first = str(error).strip().splitlines() or [""]

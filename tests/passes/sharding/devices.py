@@ -12,7 +12,9 @@ from heron.hlo.ir.module import Module
 from heron.hlo.ir.shape import Shape
 from heron.hlo.sharding.atoms import AtomicMesh, TensorSharding
 from heron.hlo.verifier import verify
+from heron.passes.devices import device_pipelines
 from heron.passes.framework.context import PassContext
+from heron.passes.framework.shares import is_partitioned, joined, shares
 from heron.passes.sharding.partition.program import partitioned
 
 
@@ -99,6 +101,29 @@ def agree(module: Module, inputs: Sequence[np.ndarray], tolerance: float = 0.0) 
             np.testing.assert_allclose(a, b, rtol=tolerance, atol=tolerance, err_msg=f"result {n}")
         else:
             np.testing.assert_array_equal(a, b, err_msg=f"result {n}\n{made}")
+    return made
+
+
+def agree_compiled(module: Module, inputs: Sequence[np.ndarray]) -> Module:
+    """As `agree`, for the program after the stages sharded and partitioned of a compile.
+
+    Of the shardings, those of parameters and of the result are kept; propagation finds the others.
+    """
+    made = module.clone()
+    for i in made.instructions():
+        if i.opcode != "parameter" and not i.is_root:
+            i.extras.pop("sharding", None)
+    for pipeline in device_pipelines().values():
+        pipeline.run(made, PassContext())
+    verify(made)
+    if not is_partitioned(made):  # no value is split
+        return made
+    got, expected = (
+        joined(module, made, evaluate_devices(made, shares(module, made, inputs))),
+        evaluate(module, *inputs),
+    )
+    for n, (a, b) in enumerate(zip(got, expected, strict=True)):
+        np.testing.assert_array_equal(a, b, err_msg=f"result {n}\n{made}")
     return made
 
 
