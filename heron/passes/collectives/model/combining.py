@@ -19,6 +19,8 @@ from heron.passes.framework.base import Pass
 from heron.passes.framework.context import PassContext
 from heron.targets import Target
 
+#: bytes beyond which collectives stay apart whatever the latency: several can be hidden behind more of the computation
+MOST_BYTES = 30 << 20
 #: a combined collective is as long as this many latencies at least, so that latency is a small part of its time
 _LATENCIES = 16
 
@@ -26,12 +28,14 @@ _LATENCIES = 16
 def combined_bytes(target: Target | None, opcode: str, devices: int) -> int:
     """The bytes up to which collectives are combined: their transfer takes `_LATENCIES` times the latency.
 
-    Without a target, and where links have no latency, there is no limit.
+    They are no more than `MOST_BYTES`. Without a target, and where links have no latency, there is no
+    limit.
     """
     if target is None or not target.link_seconds:
         return 1 << 62
     way = WAYS[opcode]
-    return int(_LATENCIES * way.hops(devices) * target.link_seconds * target.link_bandwidth / way.part(devices))
+    enough = _LATENCIES * way.hops(devices) * target.link_seconds * target.link_bandwidth / way.part(devices)
+    return min(MOST_BYTES, int(enough))
 
 
 @dataclass(frozen=True)

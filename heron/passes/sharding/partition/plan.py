@@ -24,7 +24,7 @@ from heron.passes.sharding.partition.permutations import aligned
 #: steps in which nothing is sent
 _LOCAL = frozenset({"slice", "spread"})
 #: states looked at before the search gives up and joins every share
-_MOST_STATES = 4000
+_MOST_STATES = 2000
 
 
 @dataclass(frozen=True, slots=True)
