@@ -1,6 +1,6 @@
 """The modules in XLA's tests of its partitioner, partitioned here and compared with their values on one device.
 
-    python -m tests.passes.sharding.xla_modules CHECKOUT/xla/service/spmd/spmd_partitioner_test.cc [--only TEXT] [--show]
+    python -m tests.passes.sharding.xla_modules CHECKOUT/xla/service/spmd/spmd_partitioner_test.cc [--only TEXT] [--seconds S] [--show]
 
 Inputs are small integers. Modules that cannot be compared are counted by reason: arrays too large to evaluate, values
 that depend on a random state, transfers to the host, values on one device by number, collectives of their own.
@@ -11,6 +11,7 @@ from __future__ import annotations
 import argparse
 import re
 import sys
+import time
 import traceback
 from collections import Counter
 from collections.abc import Iterator
@@ -117,11 +118,16 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("file", type=Path)
     parser.add_argument("--only", default="", help="tests whose name has this text")
+    parser.add_argument("--seconds", type=float, default=0, help="stop after this time; the rest counts as left out")
     parser.add_argument("--show", action="store_true", help="print the modules that differ or fail")
     args = parser.parse_args()
     counts: Counter[str] = Counter()
+    end = time.monotonic() + (args.seconds or 1e9)
     for name, text, devices in modules(args.file.read_text()):
         if args.only not in name:
+            continue
+        if time.monotonic() > end:
+            counts["left out"] += 1
             continue
         found, details = outcome(text, devices)
         counts[found] += 1
