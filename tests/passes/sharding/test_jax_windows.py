@@ -61,6 +61,12 @@ CONVOLUTIONS = {
     for padding in ("SAME", "VALID")
 }
 
+
+def _step(c: Any, k: Any) -> tuple[Any, Any]:
+    taken = lax.dynamic_slice(c, (k, 0), (3, 4)) * 2.0
+    return lax.dynamic_update_slice(c, taken, (k + 1, 0)), jnp.roll(c, 1, 0)[0]
+
+
 #: a function, its arguments, and how they are split
 FUNCTIONS: dict[str, tuple[Any, tuple[Any, ...], tuple[Any, ...]]] = {
     **{name: (f, (IMAGE,), (BOTH,)) for name, f in POOLS.items()},
@@ -130,6 +136,17 @@ FUNCTIONS: dict[str, tuple[Any, tuple[Any, ...], tuple[Any, ...]]] = {
         ),
         (A, floats(7, 4), np.int32(13)),
         (ROWS, WHOLE, WHOLE),
+    ),
+    "in a loop": (lambda a: lax.scan(_step, a, jnp.arange(5)), (A,), (ROWS,)),
+    "a loop over rows": (
+        lambda a: lax.scan(lambda c, x: (c * 0.5 + x, c.sum()), jnp.zeros(4), a),
+        (A,),
+        (ROWS,),
+    ),
+    "filled from the beginning": (
+        lambda a, u: (lax.dynamic_update_slice(a, u, (0, 0)), lax.dynamic_slice(a, (3, 0), (20, 4))),
+        (A, floats(16, 4)),
+        (ROWS, ROWS),
     ),
     "written": (lambda a: (a.at[3:9].set(7.0), a.at[5].add(7.0), a.at[::2].multiply(2.0)), (A,), (ROWS,)),
 }
