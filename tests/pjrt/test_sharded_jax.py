@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 
 from tests.pjrt.under_jax import run
@@ -159,6 +161,26 @@ same(found, 0 * a + 4)
 )
 def test_on_eight_devices(script: str) -> None:
     run(HEAD + script, HERON_DEVICES="8")
+
+
+CACHED = """
+import os
+jax.config.update("jax_compilation_cache_dir", os.environ["FOLDER"])
+jax.config.update("jax_persistent_cache_min_compile_time_secs", 0)
+jax.config.update("jax_persistent_cache_min_entry_size_bytes", -1)
+found = []
+jax.monitoring.register_event_listener(lambda event, **_: found.append(event))
+step = jax.jit(lambda p, q: (p @ q, p.sum(0)), donate_argnums=0, out_shardings=(on("x"), on()))
+product, total = step(put(a, "x", "y"), put(b, "y"))
+same(product, a @ b, "x")
+same(total, a.sum(0))
+assert found.count("/jax/compilation_cache/cache_hits") == int(os.environ["HITS"]), found
+"""
+
+
+def test_a_cached_program(tmp_path: Path) -> None:
+    for hits in "01":
+        run(HEAD + CACHED, HERON_DEVICES="8", FOLDER=str(tmp_path), HITS=hits)
 
 
 def test_gspmd() -> None:
