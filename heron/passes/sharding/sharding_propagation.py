@@ -86,6 +86,7 @@ def _tell(module: Module, done: Propagated, ctx: PassContext) -> None:
         for i in c.instructions
         if i.opcode == "parameter" or is_constraint(i) or Trait.CONTROL_FLOW in i.op.traits or i is module.entry.root
     ]
+    named = [i for i in named if i in done.flow.leaves]  # what runs asynchronously has no shardings of its own
     reasons = Reasons(done)
     for i in named[:MOST_DECISIONS]:
         for index, leaf in i.shape.leaves():

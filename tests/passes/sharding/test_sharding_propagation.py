@@ -134,3 +134,18 @@ ENTRY e {{
     told = [(d.ok, d.subject, d.reason) for d in context.trace.decisions]
     assert (True, "a", "%a dimension 0: 'x' given") in told
     assert (False, "a", "%a dimension 0: 'y' refused at %c: it is split along 'x' where another array has it") in told
+
+
+def test_what_runs_asynchronously_has_no_reasons():
+    found, _ = run(f"""HloModule m, num_partitions=8
+rest {{
+  p = f32[8,8] parameter(0)
+  ROOT n = f32[8,8] negate(p)
+}}
+ENTRY main {{
+  a = f32[8,8] parameter(0), sharding={{{MESH}, [{{'x'}}, {{}}]}}
+  s = ((f32[8,8]), f32[8,8], u32[]) async-start(a), calls=rest
+  d = f32[8,8] async-done(s)
+  ROOT r = f32[8,8] add(d, a)
+}}""")
+    assert found["r"].startswith("'x'")
