@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import pytest
 
+import heron
 from heron.analysis.sharding.rule import parse, symbol
-from heron.analysis.sharding.rules import RULES, WITHOUT
+from heron.analysis.sharding.rules import RULES, WITHOUT, rule_of
 from heron.errors import HeronError
 from heron.hlo.ir.op import all_ops
 
@@ -57,3 +58,16 @@ def test_every_op_has_a_rule_or_says_why_not():
     assert not missing, f"no sharding rule for: {', '.join(missing)}"
     assert not set(RULES) & set(WITHOUT)
     assert all(WITHOUT.values())
+
+
+def test_arrays_of_a_copied_tuple_have_factors_of_their_own():
+    text = """HloModule m
+
+ENTRY e {
+  a = f32[4] parameter(0)
+  b = f32[2,3] parameter(1)
+  t = (f32[4], f32[2,3]) tuple(a, b)
+  ROOT c = (f32[4], f32[2,3]) copy(t)
+}
+"""
+    assert str(rule_of(heron.parse(text).entry.root)) == "([i], [j, k])->([i], [j, k]) {i=4, j=2, k=3}"
