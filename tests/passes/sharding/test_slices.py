@@ -223,3 +223,15 @@ def test_a_small_dynamic_slice_is_summed() -> None:
       ROOT r = f32[2,3] dynamic-slice(x, a, b), dynamic_slice_sizes={2,3} @[{}, {}]@""",
     )
     assert [(i.opcode, i.shape.dims) for i in sent] == [("all-reduce", (2, 3))]
+
+
+def test_few_elements_of_many_shares_are_summed() -> None:
+    sent = transfers(
+        8,
+        """
+      x = f32[24,3] parameter(0) @[{'x','y'}, {}]@
+      s = f32[1,3] slice(x), slice={[23:24], [0:3]} @[{'x','y'}, {}]@
+      a = f32[1,3] abs(s) @[{'x','y'}, {}]@
+      ROOT r = f32[1,3] copy(a) @[{}, {}]@""",
+    )
+    assert sorted((i.opcode, i.shape.dims) for i in sent) == [("all-reduce", (1, 3)), ("collective-permute", (1, 3))]

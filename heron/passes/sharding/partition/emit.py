@@ -6,13 +6,15 @@ from typing import TYPE_CHECKING
 
 from heron.hlo.ir.instruction import Instruction
 from heron.hlo.ir.shape import Shape
-from heron.hlo.ir.types import S32
+from heron.hlo.ir.types import PRED, S32
 from heron.hlo.sharding.atoms import AtomicMesh, Axes, TensorSharding
 from heron.passes.sharding.partition import collectives
 from heron.passes.sharding.partition.frame import View
-from heron.passes.sharding.partition.halo import window
+from heron.passes.sharding.partition.halo import exchange, window
+from heron.passes.sharding.partition.moves import Span, own_pieces, tiles
 from heron.passes.sharding.partition.part import Part
 from heron.passes.sharding.partition.plan import Plan, Step, plan
+from heron.passes.sharding.partition.windowed import nothing_added
 
 if TYPE_CHECKING:
     from heron.passes.sharding.partition.context import Partitioner
@@ -136,7 +138,13 @@ def _cut(
 def _gather(
     p: Partitioner, part: Part, value: Instruction, dims: tuple[Axes, ...], step: Step, wanted: TensorSharding
 ) -> Instruction:
-    return p.all_gather(value, step.dim, step.axes)
+    """Shares joined; where most of them are beyond the array's end, a sum of what devices have."""
+    d, size, count = step.dim, part.dims[step.dim], p.mesh.size(step.axes)
+    tile, zero = value.shape.dims[d], nothing_added(part.shape.element_type)
+    if step.dims[d] or 2 * size >= count * tile or zero is None or part.shape.element_type is PRED:
+        return p.all_gather(value, d, step.axes)
+    mine = own_pieces(tiles(size, count, tile), [Span(n, 0, size) for n in range(count)])
+    return p.all_reduce(exchange(p, value, d, step.axes, mine, size, zero), step.axes, "add")
 
 
 def _exchange(
