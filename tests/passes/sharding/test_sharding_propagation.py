@@ -149,3 +149,13 @@ ENTRY main {{
   ROOT r = f32[8,8] add(d, a)
 }}""")
     assert found["r"].startswith("'x'")
+
+
+def test_a_scalar_keeps_its_sharding():
+    module = parse(f"""HloModule m, num_partitions=8, allow_spmd_sharding_propagation_to_parameters={{false}}
+ENTRY main {{
+  a = f32[] parameter(0), sharding={{{MESH}, replicated}}
+  ROOT s = f32[] custom-call(a), custom_call_target="Sharding", sharding={{{MESH}, unreduced}}
+}}""")
+    PassContext().run_pass(ShardingPropagation(), module)
+    assert not ProgramShardings.read(module).of(module.entry.parameters[0]).unreduced

@@ -16,7 +16,6 @@ from heron.hlo.ir.computation import Computation
 from heron.hlo.ir.instruction import Instruction
 from heron.hlo.ir.module import Module
 from heron.hlo.ir.op import Trait
-from heron.hlo.sharding.atoms import TensorSharding
 
 
 @dataclass(slots=True)
@@ -52,8 +51,10 @@ def _enters_manual(i: Instruction) -> bool:
     return all(u.opcode == "custom-call" and u.custom_call_target in BORDERS for u in i.users) and bool(i.users)
 
 
-def _is_free(s: TensorSharding) -> bool:
-    return all(s.is_open) and not any(s.dims)
+def _is_free(x: Instruction, shardings: ProgramShardings) -> bool:
+    """Whether nothing is said of a value. A scalar has no dimensions to be open: what is written at it counts."""
+    s = shardings.of(x)
+    return all(s.is_open) and not any(s.dims) and (s.rank > 0 or "sharding" not in x.extras)
 
 
 def _apply(
@@ -64,7 +65,7 @@ def _apply(
 ) -> bool:
     """Give the operand of a closed constraint its sharding, or make the operand's users read the constraint."""
     x, s = _captured(i.operands[0], callers), shardings.of(i)
-    if any(s.is_open) or i in shardings.groups or not _is_free(shardings.of(x)):
+    if any(s.is_open) or i in shardings.groups or not _is_free(x, shardings):
         return False
     if any(u is not i and is_constraint(u) and shardings.of(u) != s for u in x.users):  # they disagree
         return False
@@ -127,7 +128,7 @@ def _is_on_an_edge(x: Instruction) -> bool:
 def _take_the_last(head: Instruction, shardings: ProgramShardings, order: dict[Instruction, int]) -> bool:
     """Let users of the first value of a chain of constraints that come behind the chain take the last constraint."""
     x = head.operands[0]
-    if is_constraint(x) or _enters_manual(head) or not _is_free(shardings.of(x)):
+    if is_constraint(x) or _enters_manual(head) or not _is_free(x, shardings):
         return False
     if any(u is not head and is_constraint(u) for u in x.users):
         return False
