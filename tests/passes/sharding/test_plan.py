@@ -98,6 +98,23 @@ def test_shares_become_summands_without_transfers() -> None:
     agree(even, [small_integers(even.entry.parameters[0].shape)])
 
 
+@pytest.mark.parametrize(
+    ("old", "new", "bytes_"),
+    [
+        # a free axis goes where the others leave, so that all move at once and less moves
+        (((), (0,), ()), ((), (), (0, 1, 2)), 448),
+        # axes of other dimensions change places after cuts, without an exchange
+        (((), (0,), ()), ((0, 1), (2,), ()), 512),
+        # an axis is replaced by a smaller one, then joined
+        (((0, 1, 2), (), ()), ((2,), (), ()), 2048),
+    ],
+)
+def test_few_bytes(old: tuple[tuple[int, ...], ...], new: tuple[tuple[int, ...], ...], bytes_: int) -> None:
+    mesh = AtomicMesh.of(MESHES["2x2x2"])
+    found = plan(mesh.sizes, (16, 8, 8), 4, old, frozenset(), new, frozenset())
+    assert found.within and found.bytes <= bytes_, found
+
+
 def test_ways_are_known() -> None:
     mesh = AtomicMesh.of(MESHES["2x4"])
     found = plan(mesh.sizes, (8, 8), 4, ((0,), (1, 2)), frozenset(), ((1, 2), (0,)), frozenset())

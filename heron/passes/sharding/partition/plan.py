@@ -6,7 +6,8 @@ exchanges atoms for others with as many parts (collective-permute), or adds up (
 those of rings. The shortest path is found among states whose shares are no larger than the larger of the first and the
 last share; other states are tried where there is none.
 
-Atoms that stay neighbours are handled as one *unit*, so the number of states does not grow with the mesh.
+Where there are many atoms, those that stay neighbours are handled as one *unit*, so the number of states does not grow
+with the mesh.
 """
 
 from __future__ import annotations
@@ -15,6 +16,7 @@ import heapq
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
+from itertools import takewhile
 from math import prod
 
 from heron.hlo.sharding.atoms import Axes
@@ -23,6 +25,8 @@ from heron.passes.sharding.partition.permutations import aligned
 
 #: steps in which nothing is sent
 _LOCAL = frozenset({"slice", "spread"})
+#: atoms up to which each is a unit of its own
+_FEW = 6
 #: states looked at before the search gives up and joins every share
 _MOST_STATES = 2000
 
@@ -234,10 +238,9 @@ class _Search:
         yield from self._spreads(state)
         used = state.sums.union(*state.dims) if state.dims else state.sums
         for d, units in enumerate(state.dims):
-            wanted = tuple(u for u in self.goal[d] if u not in used)
-            for n in range(1, len(wanted) + 1):
-                if self._grows(state, d, wanted[:n]):
-                    yield self._move(state, "slice", d, wanted[:n], 0.0)
+            for added in self._slices(state, d, used):
+                if self._grows(state, d, added):
+                    yield self._move(state, "slice", d, added, 0.0)
             if not units:
                 continue
             if not state.retiled[d]:
@@ -250,6 +253,21 @@ class _Search:
         for dims in aligned(state.dims, self.goal, self.sizes, state.sums):
             step = Step("collective-permute", -1, (), dims, float(self.bytes(state)))
             yield step, self._state(dims, state.sums, state.retiled)
+
+    def _slices(self, state: State, d: int, used: frozenset[int]) -> Iterator[Axes]:
+        """Free units along which to cut a dimension: its own ones, those that go with its last one, and any others that
+        give as many parts as the goal has, for an exchange."""
+        units = state.dims[d]
+        runs = [tuple(u for u in self.goal[d] if u not in used)]
+        to = self.place.get(units[-1], d) if units else d
+        if to != d:
+            behind = self.goal[to][self.goal[to].index(units[-1]) + 1 :]
+            runs.append(tuple(takewhile(lambda u: u not in used, behind)))
+        for run in runs:
+            yield from (run[:n] for n in range(1, len(run) + 1))
+        if len(self.units) <= _FEW:
+            parts, most = self.size(units), self.size(self.goal[d])
+            yield from ((u,) for u in self.place if u not in used and most % (parts * self.sizes[u]) == 0)
 
     def _move(self, state: State, kind: str, d: int, units: Axes, cost: float) -> tuple[Step, State]:
         """The state with more units at the end of a dimension, which may have been partial sums."""
@@ -339,10 +357,15 @@ class _Search:
 def _units(
     count: int, old: tuple[Axes, ...], sums: frozenset[int], new: tuple[Axes, ...], kept: frozenset[int]
 ) -> list[Axes]:
-    """Atoms in runs that are neighbours wherever they stand. Atoms that stand nowhere are left out."""
+    """Atoms in runs that are neighbours wherever they stand; few atoms one by one.
+
+    Atoms that stand nowhere are left out.
+    """
     before = _followers(old, sums, count)
     behind = _followers(new, kept, count)
     stand = {a for dims in (old, new) for axes in dims for a in axes} | sums | kept
+    if len(stand) <= _FEW:
+        return [(a,) for a in sorted(stand)]
     follows: dict[int, int] = {}
     for a in stand:
         for b in ({before.get(a), behind.get(a)} - {None}) & stand:
