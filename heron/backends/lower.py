@@ -175,7 +175,7 @@ class Lowering:
         """The name of a kernel that code of the program calls; emitted the first time its key comes."""
         names = self._by_key.get(key)
         if names is None:
-            began, name = process_time(), f"{self._kernel_name(i)}_reducer"
+            began, name = process_time(), self._kernel_name(i)
             self.kernels[name] = KernelUse(emit(name), i, emit_seconds=process_time() - began)
             names = self._by_key[key] = (name,)
         self.kernels[names[0]].sources.append(i.name)

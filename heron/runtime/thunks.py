@@ -186,7 +186,8 @@ class CollectiveThunk:
         groups: the devices' numbers. A device that is in none gets zeros.
         senders: of a `Way.FROM`, for each device the rank in its group of the member it gets arrays from; -1: zeros.
         pieces: how operands are cut, one for each pair of an operand and a result.
-        reducers: of ways that combine, the kernel of each pair; it takes as many operands as a group has members.
+        reducers: of ways that combine, the kernel of each pair; it takes as many operands as a group has members. Where
+            groups differ in size, those for the smallest come first.
     """
 
     opcode: str

@@ -39,10 +39,27 @@ def test_where_devices_do_not_matter(target: str) -> None:
 
 
 def test_groups_of_differing_size() -> None:
-    body = "x = f32[4] parameter(0) ROOT r = f32[4] all-reduce(x), replica_groups={{0,1,2},{3}}, to_apply=add"
-    with pytest.raises(HeronError, match="GEN012") as error:
-        compile(module_of(", replica_count=4", body))
-    assert "the groups of 'r' differ in size" in error.value.what and "1 and 3 devices" in (error.value.why or "")
+    head, groups = ", replica_count=4", "replica_groups={{0,3,2},{1}}"
+    for size in (3, 4000):
+        body = f"x = f32[{size}] parameter(0) ROOT r = f32[{size}] all-reduce(x), {groups}, to_apply=add"
+        rows = [[np.full(size, 10**n, np.float32)] for n in range(4)]
+        found = compile(module_of(head, body)).run_devices(rows)
+        assert [set(out.tolist()) for (out,) in found] == [{1101}, {10}, {1101}, {1101}]
+    body = "x = f32[6] parameter(0) ROOT r = f32[2] reduce-scatter(x), dimensions={0}, to_apply=add, "
+    with pytest.raises(HeronError):
+        compile(module_of(head, body + groups))
+
+
+def test_arguments_that_are_parts_of_arrays() -> None:
+    """Kernels read vectors, which must not begin anywhere."""
+    body = "x = f32[37] parameter(0) y = f32[37] add(x, x) ROOT z = f32[37] multiply(y, x)"
+    one, several = (compile(module_of(head, body)) for head in ("", ", num_partitions=2"))
+    x = np.arange(40, dtype=np.float32)
+    for n in range(3):
+        part = x[n : n + 37]
+        for _ in range(3):
+            assert (one(part) == 2 * part * part).all()
+            assert (several.run_devices([[part], [part]])[1][0] == 2 * part * part).all()
 
 
 def test_a_gpu_program_compiles_and_says_that_it_cannot_run() -> None:

@@ -137,8 +137,9 @@ class _Collective:
             raise HeronError("GEN012", what, where=str(self.i), why=f"{given} and {made}")
 
     def reducers(self) -> tuple[str, ...]:
-        types = [s.element_type for _, _, s in self.operands]
-        return tuple(reducer(self.lowering, self.i, t, self.size) for t in types)
+        """The kernels that combine arrays, of each pair, for groups of each size."""
+        types, sizes = [s.element_type for _, _, s in self.operands], sorted({len(g) for g in self.groups})
+        return tuple(reducer(self.lowering, self.i, t, size) for size in sizes for t in types)
 
     def thunk(
         self, way: Way, pieces: tuple[Piece, ...], senders: Sequence[int] = (), reducers: tuple[str, ...] = ()

@@ -78,7 +78,7 @@ def _op(writer: ProgramWriter, t: CollectiveThunk, number: int) -> str:
         "way": int(t.way),
         "arrays": len(t.operands),
         "inline": int(any(offsets)),
-        "places": _constant(writer, "places", Place, _places(writer, t.groups)),
+        "places": _constant(writer, "places", Place, _places(writer, t.groups, len(t.operands))),
         "senders": _numbers(writer, t.senders),
         "pieces": pieces,
         "reducers": _reducers(writer, t),
@@ -110,13 +110,15 @@ def _fields(piece: Cut, offset: int) -> dict[str, int]:
     return {**{name: getattr(piece, name) for name in names}, "offset": offset}
 
 
-def _places(writer: ProgramWriter, groups: Sequence[Sequence[int]]) -> list[dict[str, int]]:
-    """For each device its clique and its rank there."""
-    found = [{"clique": -1, "rank": 0} for _ in range(writer.devices)]
+def _places(writer: ProgramWriter, groups: Sequence[Sequence[int]], arrays: int) -> list[dict[str, int]]:
+    """For each device its clique, its rank there, and where the reducers begin that combine as many arrays."""
+    found = [{"clique": -1, "rank": 0, "reducer": 0} for _ in range(writer.devices)]
+    sizes = sorted({len(g) for g in groups})
     for group in groups:
         clique = writer.cliques.setdefault(tuple(group), len(writer.cliques))
+        first = sizes.index(len(group)) * arrays
         for rank, number in enumerate(group):
-            found[number] = {"clique": clique, "rank": rank}
+            found[number] = {"clique": clique, "rank": rank, "reducer": first}
     return found
 
 

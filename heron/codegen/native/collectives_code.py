@@ -48,6 +48,9 @@ _YIELD = "i32 @sched_yield()"
 _PAUSE = {"x86_64": "call void @llvm.x86.sse2.pause()", "aarch64": "call void @llvm.aarch64.hint(i32 1)"}
 _REDUCER = "(ptr, i64, i64)"
 
+_MONOTONIC = 1
+#: yields between two looks at the clock
+_YIELDS = 2
 #: nanoseconds after which a sleeper looks whether the devices are to stop
 _SLICE = 50_000_000
 #: bytes of a chunk that are combined at a time, and then copied to all members
@@ -104,9 +107,7 @@ def _write_wait(module: Module) -> None:
         with f.loop(0, world["looks"], type_="i32"):
             _return_if_complete(f, generation, before)
             f.line(_PAUSE[platform.machine()])
-        with f.loop(0, world["yields"], type_="i32"):
-            _return_if_complete(f, generation, before)
-            f.call(_YIELD)
+        _write_yields(f, world, generation, before)
         f.change("add", "i32", sleepers, 1, "seq_cst")
         result = f.variable("i32", 0)
         with f.repeat() as each:
@@ -118,6 +119,27 @@ def _write_wait(module: Module) -> None:
             _sleep(f, generation, before, "@slice")
         f.change("sub", "i32", sleepers, 1, "seq_cst")
         f.ret(result.get())
+
+
+def _write_yields(f: Function, world: View, generation: Value, before: Value) -> None:
+    """Give way as long as only threads of the program get the CPU: who shares it with others is not back soon, and had
+    better sleep, since the system runs a sleeper at once when it is woken."""
+    time = f.slot("[2 x i64]")
+    last = f.variable("i64", 0)
+    last.set(_now(f, time))
+    with f.repeat() as each:
+        for _ in range(_YIELDS):
+            _return_if_complete(f, generation, before)
+            f.call(_YIELD)
+        now = _now(f, time)
+        with f.when(world["patience"].less(now - last.get())):
+            each.leave()
+
+
+def _now(f: Function, place: str) -> Value:
+    """Nanoseconds of the monotonic clock."""
+    f.call("i32 @clock_gettime(i32, ptr)", _MONOTONIC, place)
+    return f.load("i64", place) * 1_000_000_000 + f.load("i64", f.at(place, 1, "i64"))
 
 
 def _return_if_complete(f: Function, generation: Value, before: Value) -> None:
@@ -249,7 +271,8 @@ def _write_collective(module: Module) -> None:
             device["failed"] = 1
             f.ret(1, "i32")
         size = f.view(clique_at, Clique)["size"]
-        way, result = op["way"], _Results(f, device, op, arrays, count, row, rank, size)
+        reducers = f.at(op["reducers"], place["reducer"], "ptr", "i32")
+        way, result = op["way"], _Results(f, device, op, arrays, count, row, rank, size, reducers)
         for each in Way:
             with f.when(way.eq(int(each))):
                 result.write(each, number)
@@ -275,10 +298,19 @@ class _Results:
     """Writes the code that computes a device's results from the members' arrays."""
 
     def __init__(
-        self, f: Function, device: View, op: View, arrays: Value, count: Value, row: Value, rank: Value, size: Value
+        self,
+        f: Function,
+        device: View,
+        op: View,
+        arrays: Value,
+        count: Value,
+        row: Value,
+        rank: Value,
+        size: Value,
+        reducers: Value,
     ) -> None:
         self.f, self.device, self.op, self.arrays, self.count = f, device, op, arrays, count
-        self.row, self.rank, self.size = row, rank, size
+        self.row, self.rank, self.size, self.reducers = row, rank, size, reducers
 
     def write(self, way: Way, number: Value) -> None:
         match way:
@@ -302,7 +334,7 @@ class _Results:
         return self.f.view(self.op["pieces"], Piece, n).address
 
     def reducer(self, n: Value) -> Value:
-        return self.f.load("ptr", self.f.at(self.op["reducers"], n, "ptr"))
+        return self.f.load("ptr", self.f.at(self.reducers, n, "ptr"))
 
     def fetch(self, n: Value, origin: Value, target: Value, sender: Value) -> None:
         self.f.call("void @fetch(ptr, ptr, ptr, i32, i32)", origin, target, self.piece(n), sender, self.rank)

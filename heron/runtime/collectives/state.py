@@ -30,7 +30,8 @@ COLLECTIVE, WORKER, LAUNCH, WAIT = "heron_collective", "heron_device", "heron_la
 class World(ctypes.Structure):
     """``launch``: the number of launches; devices sleep on it. ``failed``: not 0 where devices must stop. ``stop``: its
     threads are to end. ``done``: devices that have ended this launch; the caller sleeps on it. ``count``: devices.
-    ``looks``, ``yields``: how often a device looks for the others before it gives way, and then before it sleeps.
+    ``looks``: how often a device looks for the others before it gives way; ``patience``: nanoseconds of that before it
+    sleeps.
     """
 
     _fields_ = [
@@ -42,8 +43,8 @@ class World(ctypes.Structure):
         ("stop", ctypes.c_int32),
         ("count", ctypes.c_int32),
         ("looks", ctypes.c_int32),
-        ("yields", ctypes.c_int32),
-        ("_line2", ctypes.c_int32 * 11),
+        ("patience", ctypes.c_int64),
+        ("_line2", ctypes.c_int32 * 10),
     ]
 
 
@@ -105,9 +106,9 @@ SLOT = ctypes.sizeof(Slot) + INLINE
 
 
 class Place(ctypes.Structure):
-    """A device in a grouping: its clique (-1: none) and its rank in it."""
+    """A device in a grouping: its clique (-1: none), its rank in it, and the first of the reducers for its size."""
 
-    _fields_ = [("clique", ctypes.c_int32), ("rank", ctypes.c_int32)]
+    _fields_ = [("clique", ctypes.c_int32), ("rank", ctypes.c_int32), ("reducer", ctypes.c_int32)]
 
 
 class Op(ctypes.Structure):

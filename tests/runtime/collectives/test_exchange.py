@@ -73,6 +73,10 @@ FORMS = {
         y = f32[7000] parameter(1)
         z = f32[] parameter(2)
         ROOT r = (f32[3,5], f32[7000], f32[]) all-reduce(x, y, z), ALL, to_apply=f""",
+    "all-reduce of several types": """x = f32[3,5] parameter(0)
+        y = s32[70] parameter(1)
+        z = bf16[9000] parameter(2)
+        ROOT r = (f32[3,5], s32[70], bf16[9000]) all-reduce(x, y, z), ALL, to_apply=f""",
     "all-reduce begun early": """x = f32[3,5] parameter(0)
         s = f32[3,5] all-reduce-start(x), ALL, to_apply=f
         y = f32[3,5] negate(x)

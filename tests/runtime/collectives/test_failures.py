@@ -15,6 +15,7 @@ from heron.hlo.ir.module import Module
 from heron.runtime.collectives.current import device_number
 from heron.runtime.executable import Executable
 from heron.runtime.host.callbacks import Filed
+from tests.runtime.collectives.stress import compiled, stress
 
 ADD = "f { a = f32[] parameter(0) b = f32[] parameter(1) ROOT s = f32[] add(a, b) }\n"
 ALL = "channel_id={}, replica_groups={{{{0,1,2,3}}}}, use_global_device_ids=true, to_apply=f"
@@ -148,3 +149,7 @@ def test_no_threads_are_left_over() -> None:
     for _ in range(30):
         program.run_devices(X)
     assert count() == before
+
+
+def test_many_launches() -> None:
+    assert stress([compiled(1), compiled(2)], launches=6, callers=2) == 12
