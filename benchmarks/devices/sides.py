@@ -1,0 +1,114 @@
+"""Both sides of the comparison: a program of JAX on 8 devices, compiled and run by XLA:CPU and by heron."""
+
+from __future__ import annotations
+
+import contextlib
+import tempfile
+import warnings
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import jax
+import numpy as np
+from jax.sharding import NamedSharding, PartitionSpec
+
+import heron
+from benchmarks.devices.case import Case
+from heron.errors import HeronError
+from heron.frontends.loading import load
+
+#: programs that are lowered with shardings of HLO in place of Shardy's
+GSPMD = ("gspmd_tp_train", "gspmd_shard_map")
+
+
+class Xla:
+    """XLA:CPU. ``partitioned``: its program of one device, as its partitioner left it."""
+
+    def __init__(self, case: Case, name: str) -> None:
+        jax.config.update("jax_use_shardy_partitioner", name not in GSPMD)
+        shardings = _shardings(case.in_specs, case)
+        more = {} if case.out_specs is None else {"out_shardings": _shardings(case.out_specs, case)}
+        leaves, tree = jax.tree.flatten(case.arguments)
+        each = _spread(shardings, case.arguments)
+        self.placed = jax.tree.unflatten(
+            tree, [jax.device_put(x, s) if s is not None else x for x, s in zip(leaves, each, strict=True)]
+        )
+        # donated arguments are gone after one run
+        self.jitted = jax.jit(case.function, in_shardings=shardings, **more)
+        lowered = self.jitted.lower(*self.placed)
+        with tempfile.TemporaryDirectory() as folder:
+            self.compiled = lowered.compile(
+                compiler_options={"xla_dump_to": folder, "xla_dump_hlo_pass_re": "spmd", "xla_dump_hlo_as_text": True}
+            )
+            found = sorted(Path(folder).glob("*after_spmd-partitioning*"))
+            self.partitioned = found[-1].read_text() if found else self.compiled.as_text()
+        self.text = lowered.as_text()
+
+    def run(self) -> Any:
+        return jax.block_until_ready(self.compiled(*self.placed))
+
+    def rows(self, devices: int) -> list[list[np.ndarray]]:
+        """The local arguments of each device that are parameters of the program."""
+        kept = sorted(self.compiled._executable._kept_var_idx)  # type: ignore[attr-defined]
+        leaves = [x for n, x in enumerate(jax.tree.leaves(self.placed)) if n in kept]
+        shardings = jax.tree.leaves(self.compiled.input_shardings[0])
+        rows: list[list[np.ndarray]] = [[] for _ in range(devices)]
+        for x, sharding in zip(leaves, (shardings[n] for n in range(len(shardings))), strict=False):
+            placed = jax.device_put(x, sharding)
+            parts = {s.device.id: np.asarray(s.data) for s in placed.addressable_shards}
+            for n, row in enumerate(rows):
+                row.append(parts[n])
+        return rows
+
+
+class Heron:
+    """heron's program: of the program as JAX lowers it, or as XLA's partitioner left it."""
+
+    def __init__(self, xla: Xla, partitioned: bool) -> None:
+        module = load(xla.partitioned if partitioned else xla.text)
+        self.executable = heron.compile(module)
+        self.rows = xla.rows(self.executable.devices)
+
+    def run(self) -> Any:
+        return self.executable.run_devices(self.rows)
+
+
+def worst_error(xla: Any, rows: list[list[np.ndarray]]) -> float:
+    """The largest difference of a local output from XLA's, divided by the largest magnitude in it."""
+    worst = 0.0
+    for k, whole in enumerate(jax.tree.leaves(xla)):
+        parts = {s.device.id: np.asarray(s.data) for s in whole.addressable_shards}
+        for n, row in enumerate(rows):
+            want, got = parts[n].astype(np.complex128), row[k].astype(np.complex128)
+            if want.shape != got.shape:  # an uneven part is filled up
+                got = got[tuple(slice(0, d) for d in want.shape)]
+            scale = float(np.abs(want[np.isfinite(want)]).max(initial=1e-30))
+            difference = np.abs(got - want)
+            worst = max(worst, float(difference[np.isfinite(difference)].max(initial=0.0)) / scale)
+    return worst
+
+
+def _shardings(specs: Any, case: Case) -> Any:
+    return jax.tree.map(lambda s: NamedSharding(case.mesh, s), specs, is_leaf=lambda s: isinstance(s, PartitionSpec))
+
+
+def _spread(shardings: Any, arguments: Any) -> list[Any]:
+    """One sharding for each leaf of the arguments."""
+    return jax.tree.leaves(
+        jax.tree.map(
+            lambda s, part: jax.tree.map(lambda _: s, part), shardings, arguments,
+            is_leaf=lambda s: isinstance(s, NamedSharding),
+        )
+    )  # fmt: skip
+
+
+@contextlib.contextmanager
+def refused(name: str, failures: dict[str, str]) -> Iterator[None]:
+    """Note the error of a program that heron refuses."""
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            yield
+    except HeronError as error:
+        failures[name] = str(error).splitlines()[0]
