@@ -25,6 +25,7 @@ SHARED = {
     "RUN001": "another number of arguments than the program takes",
     "RUN002": "an argument of another element type",
     "RUN003": "an argument of another shape",
+    "RUN083": "the devices of this process are not those that the program needs",
     "RUN089": "several devices cannot run here",
 }
 

@@ -42,7 +42,7 @@ class Xla:
                 compiler_options={"xla_dump_to": folder, "xla_dump_hlo_pass_re": "spmd", "xla_dump_hlo_as_text": True}
             )
             found = sorted(Path(folder).glob("*after_spmd-partitioning*"))
-            self.partitioned = found[-1].read_text() if found else self.compiled.as_text()
+            self.partitioned = found[-1].read_text() if found else str(self.compiled.as_text())
         self.text = lowered.as_text()
 
     def run(self) -> Any:

@@ -210,16 +210,20 @@ class Executable(ABC):
         """The number of devices that one run takes: replicas × partitions of the program."""
         return self.spread.devices
 
-    def run_devices(self, arguments: Seq[Seq[Any]], *, donate: bool = False) -> list[list[np.ndarray]]:
+    def run_devices(
+        self, arguments: Seq[Seq[Any]], *, donate: bool = False, places: Seq[int] | None = None
+    ) -> list[list[np.ndarray]]:
         """Run on all devices at once; the flat outputs of each device, in the order of the devices' numbers.
 
         Args:
             arguments: the flat arguments of each device, in the shapes of `signature`. Device ``r * partitions + p`` is
                 partition p of replica r.
             donate: as for `run`.
+            places: the numbers of the devices of this process, whose arguments are given, where other processes have
+                the others (`mpiexec`); by default all.
 
-        Raises RUN085 for arguments of another number of devices, RUN089 where several cannot run, and what `run`
-        raises.
+        Raises RUN083 for devices of other processes that are not there, RUN085 for arguments of another number of
+        devices, RUN089 where several cannot run, and what `run` raises.
         """
         need_devices(len(arguments), self.devices)
         if self.devices > 1:

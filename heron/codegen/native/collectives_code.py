@@ -26,6 +26,7 @@ from heron.runtime.collectives.state import (
     COLLECTIVE,
     COMPUTES,
     ENDED,
+    GIVEN_UP,
     HELPER,
     LAUNCH,
     MISMATCH,
@@ -98,7 +99,7 @@ def _write_wait(module: Module) -> None:
         generation, sleepers, failed = clique.at("generation"), clique.at("sleepers"), world.at("failed")
         before = f.load("i32", generation, order="monotonic")
         last = f.change("add", "i32", clique.at("arrived"), 1, "acq_rel") + 1
-        with f.when(last.eq(clique["size"])):
+        with f.when(last.eq(clique["local"])):
             f.store("i32", 0, clique.at("arrived"), order="monotonic")
             f.store("i32", before + 1, generation, order="seq_cst")
             with f.when(f.load("i32", sleepers, order="seq_cst").ne(0)):
@@ -152,6 +153,11 @@ def _slot(f: Function, row: Value, rank: Value) -> View:
     return f.view(f.at(row, rank.cast("sext", "i64") * SLOT, "i8"), Slot)
 
 
+def _order(f: Function, clique: View, rank: Value) -> Value:
+    """The number of a member among those of this process."""
+    return f.load("i32", f.at(clique["order"], rank, "i32", "i32"))
+
+
 def _write_meet(module: Module) -> None:
     """Leave word of one's arrays and wait for the others; gives the row of their slots, null where devices stop."""
     head = "internal ptr @meet(ptr %device, ptr %clique, i32 %rank, ptr %op, ptr %arrays) nounwind"
@@ -179,6 +185,16 @@ def _write_meet(module: Module) -> None:
         device["steps"] = device["steps"] + 1
         with f.when(stopped.ne(0)):
             f.ret("null", "ptr")
+        exchange = clique["exchange"]
+        with f.unless(exchange.is_null()):
+            with f.when(_order(f, clique, rank).eq(0)):
+                missing = f.call(f"i32 {exchange}(ptr, ptr, ptr)", clique_at, op_at, row)
+                with f.when(missing.ne(0)):
+                    f.store("i32", GIVEN_UP, f.view(device["world"], World).at("failed"), order="seq_cst")
+            with f.when(f.call("i32 @wait(ptr, ptr)", here, clique_at).ne(0)):
+                f.ret("null", "ptr")
+            with f.when(f.load("i32", f.view(device["world"], World).at("failed"), order="seq_cst").ne(0)):
+                f.ret("null", "ptr")
         with f.loop(0, size, type_="i32") as n, f.when(_slot(f, row, n)["op"].ne(number)):
             # they are at another collective: what they brought has another meaning
             f.store("i32", MISMATCH, f.view(device["world"], World).at("failed"), order="seq_cst")
@@ -225,17 +241,17 @@ def _write_combine(module: Module) -> None:
 
 def _write_combine_all(module: Module) -> None:
     """Combine this member's chunk of an operand block by block, and write each block to the results of all members."""
-    parameters = "ptr %slots, i32 %size, i32 %rank, i64 %n, i64 %out, ptr %piece, ptr %reducer"
+    parameters = "ptr %slots, ptr %clique, i32 %rank, i64 %n, i64 %out, ptr %piece, ptr %reducer"
     with module.function(f"internal void @combine_all({parameters}) nounwind") as f:
-        row, size, rank, n, out, piece_at, reducer = f.arguments
-        piece = f.view(piece_at, Piece)
-        items, members = piece["items"], size.cast("sext", "i64")
+        row, clique_at, rank, n, out, piece_at, reducer = f.arguments
+        piece, clique = f.view(piece_at, Piece), f.view(clique_at, Clique)
+        size, items, members = clique["size"], piece["items"], clique["local"].cast("sext", "i64")
         with f.when(items.eq(0)):
             f.ret()
         unit = piece["row_bytes"] // items
         share = (items + members - 1) // members
         chunk = (share + (_GRAIN - 1)) // _GRAIN * _GRAIN
-        begin = f.least(chunk * rank.cast("sext", "i64"), items)
+        begin = f.least(chunk * _order(f, clique, rank).cast("sext", "i64"), items)
         end = f.least(begin + chunk, items)
         block = Value(str(_BLOCK), "i64", f) // unit
         args = f.op(f"alloca ptr, i32 {size + 1}, align 16", "ptr")
@@ -250,7 +266,9 @@ def _write_combine_all(module: Module) -> None:
                 f.store("ptr", f.at(_array(f, row, member, n), place, "i8"), f.at(args, member, "ptr", "i32"))
             f.call(f"void {reducer}{_REDUCER}", args, 0, count)
             with f.loop(0, size, type_="i32") as member:
-                f.copy(f.at(_array(f, row, member, out), place, "i8"), scratch, size_in_bytes)
+                target = _array(f, row, member, out)
+                with f.unless(target.is_null()):  # it is in another process
+                    f.copy(f.at(target, place, "i8"), scratch, size_in_bytes)
             f.store("i64", first + count, at)
 
 
@@ -270,14 +288,14 @@ def _write_collective(module: Module) -> None:
         with f.when(row.is_null()):
             device["failed"] = 1
             f.ret(1, "i32")
-        size = f.view(clique_at, Clique)["size"]
         reducers = f.at(op["reducers"], place["reducer"], "ptr", "i32")
-        way, result = op["way"], _Results(f, device, op, arrays, count, row, rank, size, reducers)
+        way, result = op["way"], _Results(f, device, op, arrays, count, row, rank, clique_at, reducers)
         for each in Way:
             with f.when(way.eq(int(each))):
                 result.write(each, number)
         at = device.at("at")
-        with f.when(op["inline"].ne(0)):
+        alone = f.view(clique_at, Clique)["exchange"].is_null()
+        with f.when(op["inline"].ne(0) & alone):
             f.store("i32", COMPUTES, at, order="monotonic")
             f.ret(0, "i32")
         stopped = f.call("i32 @wait(ptr, ptr)", here, clique_at)
@@ -306,11 +324,12 @@ class _Results:
         count: Value,
         row: Value,
         rank: Value,
-        size: Value,
+        clique: Value,
         reducers: Value,
     ) -> None:
         self.f, self.device, self.op, self.arrays, self.count = f, device, op, arrays, count
-        self.row, self.rank, self.size, self.reducers = row, rank, size, reducers
+        self.row, self.rank, self.clique, self.reducers = row, rank, clique, reducers
+        self.size = f.view(clique, Clique)["size"]
 
     def write(self, way: Way, number: Value) -> None:
         match way:
@@ -366,9 +385,9 @@ class _Results:
             self.f.call(kinds, *given)
 
     def reduce_all(self) -> None:
-        kinds = "void @combine_all(ptr, i32, i32, i64, i64, ptr, ptr)"
+        kinds = "void @combine_all(ptr, ptr, i32, i64, i64, ptr, ptr)"
         with self.f.loop(0, self.count) as n:
-            given = self.row, self.size, self.rank, n, self.count + n, self.piece(n), self.reducer(n)
+            given = self.row, self.clique, self.rank, n, self.count + n, self.piece(n), self.reducer(n)
             self.f.call(kinds, *given)
 
     def ragged(self) -> None:
@@ -382,7 +401,7 @@ class _Results:
         begin = each * self.rank.cast("sext", "i64")
         unit, width = numbers["row_bytes"] // numbers["items"], first["row_bytes"]
         with f.loop(0, self.size, type_="i32") as sender, f.loop(begin, begin + each) as n:
-            start, rows, to = (_number(f, _array(f, self.row, sender, k), n, unit) for k in (2, 3, 4))
+            start, rows, to = (_number(f, _array(f, self.row, sender, Value(k, "i64", f)), n, unit) for k in "234")
             fits = ~start.less(0) & ~rows.less(0) & ~to.less(0)
             fits = fits & ~first["rows"].less(start + rows) & ~output["rows"].less(to + rows)
             with f.unless(fits):

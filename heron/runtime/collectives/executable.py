@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from heron.runtime.collectives import mpi
 from heron.runtime.executable import Executable, need_devices
 
 
@@ -21,16 +22,22 @@ class DevicesExecutable(Executable):
         """
         local = [leaf for p in self.signature.parameters for _, leaf in p.leaves() if leaf.is_array]
         rows = self.spread.cut([np.asarray(a) for a in arrays], local)
-        return self.spread.join(self.run_devices(rows))
+        if not mpi.is_active():
+            return self.spread.join(self.run_devices(rows))
+        places = mpi.own_places(self.devices)
+        return self.spread.join(mpi.gathered(self.run_devices([rows[n] for n in places], places=places)))
 
-    def run_devices(self, arguments: Seq[Seq[Any]], *, donate: bool = False) -> list[list[np.ndarray]]:
-        need_devices(len(arguments), self.devices)
+    def run_devices(
+        self, arguments: Seq[Seq[Any]], *, donate: bool = False, places: Seq[int] | None = None
+    ) -> list[list[np.ndarray]]:
+        numbers = range(self.devices) if places is None else places
+        need_devices(len(arguments), len(numbers))
         rows = [self.checked(row) for row in arguments]
-        return [self.finished(row) for row in self.launch(rows, donate)]
+        return [self.finished(row) for row in self.launch(rows, donate, numbers)]
 
     def execute(self, arrays: list[np.ndarray], donate: bool = False) -> list[np.ndarray]:
         raise NotImplementedError("a program for several devices runs by `run_devices`")
 
     @abstractmethod
-    def launch(self, rows: list[list[np.ndarray]], donate: bool) -> list[list[np.ndarray]]:
-        """Run on the checked arguments of each device, as `execute` takes them; the outputs of each device."""
+    def launch(self, rows: list[list[np.ndarray]], donate: bool, places: Seq[int]) -> list[list[np.ndarray]]:
+        """Run on the checked arguments of each device of this process; `places` are their numbers among all."""

@@ -73,7 +73,9 @@ class Device(ctypes.Structure):
 
 class Clique(ctypes.Structure):
     """``arrived``: members at the present meeting. ``generation``: meetings so far; who waits sleeps on it.
-    ``sleepers``: members asleep. ``size``: members. ``slots``: two rows of one slot a member.
+    ``sleepers``: members asleep. ``size``: members, ``local``: those of this process. ``slots``: two rows of one slot a
+    member. ``order``: of each rank the number among the local members, -1 elsewhere. ``exchange``: the function that
+    brings the arrays of members of other processes; null where there are none. ``number``: of the clique.
     """
 
     _fields_ = [
@@ -83,8 +85,12 @@ class Clique(ctypes.Structure):
         ("sleepers", ctypes.c_int32),
         ("_line1", ctypes.c_int32 * 14),
         ("size", ctypes.c_int32),
+        ("local", ctypes.c_int32),
         ("slots", ctypes.c_void_p),
-        ("_line2", ctypes.c_int32 * 12),
+        ("order", ctypes.c_void_p),
+        ("exchange", ctypes.c_void_p),
+        ("number", ctypes.c_int32),
+        ("_line2", ctypes.c_int32 * 7),
     ]
 
 
@@ -161,18 +167,33 @@ class Memory:
 
 
 class Cliques:
-    """The cliques of a program: memory for one launch at a time."""
+    """The cliques of a program: memory for one launch at a time.
 
-    def __init__(self, groups: Sequence[Sequence[int]]) -> None:
-        self.groups = groups
-        self._memory = Memory(sum(ctypes.sizeof(Clique) + 2 * len(members) * SLOT for members in groups))
-        addresses = [self._clique(len(members)) for members in groups]
-        self._table = (ctypes.c_void_p * max(1, len(groups)))(*addresses)
+    Args:
+        places: the numbers of this process's devices.
+        exchange: the address of the function that brings the arrays of other processes' devices; 0: there are none.
+    """
+
+    def __init__(self, groups: Sequence[Sequence[int]], places: Sequence[int], exchange: int = 0) -> None:
+        here = set(places)
+        held = [[m for m in members if m in here] for members in groups]
+        sizes = [2 * len(members) * SLOT + 4 * len(members) + 2 * _LINE for members in groups]
+        used = [size if local else 0 for size, local in zip(sizes, held, strict=True)]
+        self._memory = Memory(sum(used) + len(groups) * ctypes.sizeof(Clique))
+        self.each = [
+            self._clique(n, members, local) for n, (members, local) in enumerate(zip(groups, held, strict=True))
+        ]
+        for clique in self.each:
+            clique.exchange = exchange if clique.local < clique.size else None
+        self._table = (ctypes.c_void_p * max(1, len(groups)))(*map(ctypes.addressof, self.each))
         self.address = ctypes.addressof(self._table)
-        self.each = [Clique.from_address(a) for a in addresses]
 
-    def _clique(self, size: int) -> int:
-        address = self._memory.take(ctypes.sizeof(Clique))
-        clique = Clique.from_address(address)
-        clique.size, clique.slots = size, self._memory.take(2 * size * SLOT)
-        return address
+    def _clique(self, number: int, members: Sequence[int], local: Sequence[int]) -> Clique:
+        clique = Clique.from_address(self._memory.take(ctypes.sizeof(Clique)))
+        clique.number, clique.size, clique.local = number, len(members), len(local)
+        if local:
+            clique.slots = self._memory.take(2 * len(members) * SLOT)
+            order = [local.index(m) if m in local else -1 for m in members]
+            clique.order = self._memory.take(4 * len(members))
+            (ctypes.c_int32 * len(members)).from_address(clique.order)[:] = order
+        return clique

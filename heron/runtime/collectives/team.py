@@ -61,10 +61,11 @@ class Program:
     timeout: int
 
 
-def run(program: Program, cliques: Cliques, tables: Sequence[int], keep: object) -> None:
-    """Run a program on as many devices as there are tables of buffers, and wait until all have ended.
+def run(program: Program, cliques: Cliques, places: Sequence[int], tables: Sequence[int], keep: object) -> None:
+    """Run a program on the devices of this process, and wait until all have ended.
 
     Args:
+        places: their numbers among all devices of the program.
         tables: addresses of the buffers of each device. The address in front of them is set to the device.
         keep: what must live as long as the devices run.
 
@@ -72,7 +73,7 @@ def run(program: Program, cliques: Cliques, tables: Sequence[int], keep: object)
     """
     team = _borrowed(len(tables))
     try:
-        team.run(program, cliques, tables)
+        team.run(program, cliques, places, tables)
     finally:
         with _LOCK:
             if team.is_idle:
@@ -154,11 +155,12 @@ class Team:
         finally:
             signal.pthread_sigmask(signal.SIG_SETMASK, before)
 
-    def run(self, program: Program, cliques: Cliques, tables: Sequence[int]) -> None:
+    def run(self, program: Program, cliques: Cliques, places: Sequence[int], tables: Sequence[int]) -> None:
         """One launch; see `run`."""
         pools = self._pools(program.threads)
         for n, (device, table) in enumerate(zip(self.devices, tables, strict=True)):
-            device.replica, device.partition = divmod(n, program.partitions)
+            device.number = places[n]
+            device.replica, device.partition = divmod(places[n], program.partitions)
             device.at, device.steps, device.failed = COMPUTES, 0, 0
             device.cliques, device.program, device.buffers = cliques.address, program.address, table
             device.pool = pools[n].address if pools else None
@@ -252,7 +254,7 @@ class _Watch:
 
     def told(self) -> str:
         """The devices that wait, with the place, and those that do not."""
-        places = [(n, d.at) for n, d in enumerate(self.team.devices)]
+        places = [(d.number, d.at) for d in self.team.devices]
         waiting = [f"device {n} waits at {self.program.collectives[at]}" for n, at in places if at >= 0]
         more = [f"{len(waiting) - _NAMED} more wait"] if len(waiting) > _NAMED else []
         for state, does in ((COMPUTES, "computes"), (ENDED, "has ended")):

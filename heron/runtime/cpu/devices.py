@@ -8,8 +8,9 @@ from typing import Any
 
 import numpy as np
 
-from heron.runtime.collectives import current, team
+from heron.runtime.collectives import current, mpi, team
 from heron.runtime.collectives.executable import DevicesExecutable
+from heron.runtime.collectives.mpi import Exchange
 from heron.runtime.collectives.state import GIVEN_UP, Cliques, Device, World
 from heron.runtime.cpu.executable import HostCalls, View
 from heron.runtime.cpu.profile import Profile
@@ -82,7 +83,8 @@ class CpuDevices(DevicesExecutable):
         self.program, self.groups = program, groups
         self._hosts = hosts
         self._memory = HostMemory(info.assignment, info.signature)
-        self._cliques: list[Cliques] = []
+        self._cliques: dict[tuple[int, ...], list[Cliques]] = {}
+        self._exchange: Exchange | None = None
         self._table = ctypes.c_void_p * (1 + len(self._memory.allocations))
 
     @property
@@ -90,7 +92,7 @@ class CpuDevices(DevicesExecutable):
         """Whether threads share the work of a device."""
         return self.program.threads > 1
 
-    def launch(self, rows: list[list[np.ndarray]], donate: bool) -> list[list[np.ndarray]]:
+    def launch(self, rows: list[list[np.ndarray]], donate: bool, places: Sequence[int]) -> list[list[np.ndarray]]:
         memory = self._memory
         if donate:
             for row in rows:
@@ -98,18 +100,33 @@ class CpuDevices(DevicesExecutable):
         arenas = [memory.borrow() for _ in rows]
         bound = [memory.bind(row, arena, donate) for row, arena in zip(rows, arenas, strict=True)]
         tables = [self._table(0, *[b.ctypes.data for b in bases]) for bases, _ in bound]
-        cliques = self._cliques.pop() if self._cliques else Cliques(self.groups)
-        first = ctypes.sizeof(ctypes.c_void_p)
+        free = self._cliques.setdefault(tuple(places), [])
+        cliques = free.pop() if free else Cliques(self.groups, places, self._elsewhere(places))
+        addresses = [ctypes.addressof(t) + ctypes.sizeof(ctypes.c_void_p) for t in tables]
         try:
-            team.run(
-                self.program, cliques, [ctypes.addressof(t) + first for t in tables], (self, bound, arenas, tables)
-            )
+            team.run(self.program, cliques, places, addresses, (self, bound, arenas, tables))
         except BaseException:
-            self._hosts.raise_of(tables)
+            self._raise(tables)
             raise
-        self._hosts.raise_of(tables)
+        self._raise(tables)
         # those of a launch that failed are in the middle of a meeting
-        self._cliques.append(cliques)
+        free.append(cliques)
         for arena in arenas:
             memory.give_back(arena)
         return [results for _, results in bound]
+
+    def _elsewhere(self, places: Sequence[int]) -> int:
+        """The address of the function that brings arrays of other processes; 0 where all devices are in this one."""
+        if len(places) == self.devices:
+            return 0
+        if self._exchange is None:
+            processes = mpi.processes_of(self.devices, places)
+            self._exchange = Exchange(self.groups, processes, self.program.collectives, self.program.timeout)
+        return self._exchange.address
+
+    def _raise(self, tables: Sequence[Any]) -> None:
+        """Raise what Python raised for a device of the launch with these tables, or at an exchange among processes."""
+        self._hosts.raise_of(tables)
+        if self._exchange is not None and self._exchange.failure is not None:
+            failure, self._exchange.failure = self._exchange.failure, None
+            raise failure

@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 import numpy as np
 
+from heron.errors import HeronError
 from heron.runtime.collectives import current
 from heron.runtime.collectives.executable import DevicesExecutable
 from heron.runtime.executable import ProgramInfo
 from heron.runtime.sim.executable import Runner, SimExecutable
-from heron.runtime.thunks import Sequence
+from heron.runtime.thunks import Sequence as Steps
 
 if TYPE_CHECKING:
     from heron.hlo.ir.evaluation import Device
@@ -19,15 +21,18 @@ if TYPE_CHECKING:
 class SimDevices(DevicesExecutable):
     """A GPU program on several devices; results never depend on timing, and a deadlock is an error (EVAL006)."""
 
-    def __init__(self, info: ProgramInfo, sequence: Sequence, runners: dict[str, Runner]) -> None:
+    def __init__(self, info: ProgramInfo, sequence: Steps, runners: dict[str, Runner]) -> None:
         super().__init__(info)
         self.sequence, self.runners = sequence, runners
         self.each = [SimExecutable(info, sequence, runners) for _ in range(info.spread.devices)]
 
-    def launch(self, rows: list[list[np.ndarray]], donate: bool) -> list[list[np.ndarray]]:
+    def launch(self, rows: list[list[np.ndarray]], donate: bool, places: Sequence[int]) -> list[list[np.ndarray]]:
         from heron.evaluator.devices import World
         from heron.evaluator.walker import Evaluator
 
+        if len(places) != self.devices:
+            what = f"{self.devices} simulated devices run in one process, {len(places)} given"
+            raise HeronError("RUN083", what, hint="simulate all of them in each process, or use the target cpu")
         world = World(self.spread.replicas, self.spread.partitions)
 
         def run(device: Device) -> list[np.ndarray]:

@@ -1,0 +1,34 @@
+"""Devices in two processes, by MPI."""
+
+from __future__ import annotations
+
+import importlib.util
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import heron
+from heron.errors import HeronError
+from tests.runtime.collectives.test_exchange import FORMS, module_of, reducer
+
+ROOT = Path(__file__).parents[3]
+HAS_MPI = shutil.which("mpiexec") is not None and importlib.util.find_spec("mpi4py") is not None
+
+
+def test_devices_of_other_processes_need_mpiexec() -> None:
+    program = heron.compile(module_of(FORMS["all-reduce"], reducer("f32")))
+    with pytest.raises(HeronError, match="RUN083") as error:
+        program.run_devices([[np.ones((3, 5), np.float32)]] * 2, places=(0, 1))
+    assert "2 of the program's 4 devices" in error.value.what and "mpiexec -n 2" in (error.value.hint or "")
+
+
+@pytest.mark.skipif(not HAS_MPI, reason="needs mpiexec and mpi4py (pip install 'heron[mpi]' mpich)")
+@pytest.mark.parametrize("what", ["values", "mismatch"])
+def test_two_processes(what: str) -> None:
+    command = ["mpiexec", "-n", "2", sys.executable, "-m", "tests.runtime.collectives.mpi_program", what]
+    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=120)
+    assert done.returncode == 0, done.stdout + done.stderr
