@@ -14,7 +14,7 @@ from collections.abc import Sequence
 #: bytes of a cache line
 _LINE = 64
 #: bytes of a slot behind its head: arrays that fit are copied there, and nobody waits until all have read them
-INLINE = 2048
+INLINE = 8192
 
 #: `Device.at` of a device that computes, and of one that has ended
 COMPUTES, ENDED = -1, -2
