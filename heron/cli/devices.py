@@ -36,7 +36,7 @@ devices_option = click.option(
     "--devices",
     type=Devices(),
     metavar="N|RxP",
-    help="Run on N devices, or on R replicas of P partitions (default: the program's own counts).",
+    help="For N devices, or on R replicas of P partitions (default: the program's own counts).",
 )
 
 
@@ -51,6 +51,15 @@ def counts(module: Module, devices: tuple[int | None, int] | None) -> tuple[int,
         return module.replica_count, module.num_partitions
     channels = any(i.attrs.get("channel_id") is not None for c in module.computations for i in c.instructions)
     return (1, count) if channels or module.num_partitions > 1 else (count, 1)
+
+
+def with_counts(module: Module, devices: tuple[int | None, int] | None) -> Module:
+    """The module with other numbers of devices, where they are asked for."""
+    replicas, partitions = counts(module, devices)
+    if (replicas, partitions) != (module.replica_count, module.num_partitions):
+        module = module.clone()
+        module.set_counts(replicas, partitions)
+    return module
 
 
 def own_jobs(job: Job, devices: int) -> list[Job]:

@@ -41,3 +41,10 @@ def test_saved_programs(tmp_path: Path) -> None:
     assert heron("compile", program, "-o", saved).code == 0
     result = heron("run", saved, "--random", "0")
     assert result.code == 0 and "loaded" in result.out and "device 2" in result.out
+
+
+def test_compile_for_devices(tmp_path: Path) -> None:
+    program = tmp_path / "shift.hlo"
+    program.write_text(SHIFT.replace(", num_partitions=3", ""))
+    made = heron("compile", program, "--devices", "3", "--to", "thunks")
+    assert made.code == 0 and "collective-permute 1 x 3 devices" in made.out

@@ -23,6 +23,7 @@ from heron.cli.common import (
     target_option,
     timeout_option,
 )
+from heron.cli.devices import devices_option, with_counts
 from heron.cli.progress import progress
 from heron.errors import HeronError
 from heron.trace import Trace
@@ -52,6 +53,7 @@ BINARY = ("cubin",)  # stages that are no text
 )
 @file_argument
 @target_option
+@devices_option
 @click.option("--to", "stage", type=click.Choice((*STAGES, *BINARY)), help="Print the program at this stage.")
 @click.option(
     "-o", "output", metavar="OUT", help="Write to OUT: the stage's text, the trace (.trace) or the program (.heron)."
@@ -63,13 +65,19 @@ BINARY = ("cubin",)  # stages that are no text
 @settings_option
 @json_option
 def command(
-    file: str, target: str, memory_limit: str | None, timeout: int | None, settings: tuple[str, ...], **asked: Any
+    file: str,
+    target: str,
+    memory_limit: str | None,
+    timeout: int | None,
+    settings: tuple[str, ...],
+    devices: tuple[int | None, int] | None,
+    **asked: Any,
 ) -> None:
     """Compile FILE (HLO text, - for standard input) and summarise: kernels, library calls, memory, time by stage."""
     wanted = Wanted(**asked)
     wanted.check()
     machine, options = targets.get(target), make_options(settings, memory_limit, timeout)
-    module = load_module(file, target)
+    module = with_counts(load_module(file, target), devices)
     trace = Trace(module.name, target)
     trace.options = options.changed()
     with progress(trace, f"compiling {module.name} for {target}"):

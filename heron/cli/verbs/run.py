@@ -23,7 +23,7 @@ from heron.cli.common import (
     target_option,
     timeout_option,
 )
-from heron.cli.devices import counts, devices_option, own_jobs, settle
+from heron.cli.devices import devices_option, own_jobs, settle, with_counts
 from heron.cli.job import Job, job_options
 from heron.cli.progress import interruptible, progress
 from heron.errors import HeronError
@@ -31,7 +31,6 @@ from heron.trace import Trace
 from heron.trace.summary import seconds
 
 if TYPE_CHECKING:
-    from heron.hlo.ir.module import Module
     from heron.runtime.executable import Executable
 
 
@@ -88,7 +87,7 @@ def command(
             why="the simulated GPU has them",
             hint=f"--target sim:{target if target.startswith('sm_') else 'sm_90'}",
         )
-    module = _for_devices(load_module(file, target, arrays=job.at_hand), asked["devices"])
+    module = with_counts(load_module(file, target, arrays=job.at_hand), asked["devices"])
     from heron.compiling import compile_module
 
     trace = Trace(module.name, target)
@@ -123,15 +122,6 @@ def _run_saved(file: str, job: Job, as_json: bool) -> int:
     if not as_json:
         _say(executable.name, executable.target, "loaded", *times.values())
     return job.finish(arrays, outputs, {"module": executable.name, "target": executable.target, **times}, as_json)
-
-
-def _for_devices(module: Module, devices: tuple[int | None, int] | None) -> Module:
-    """The module with other numbers of devices, where they are asked for."""
-    replicas, partitions = counts(module, devices)
-    if (replicas, partitions) != (module.replica_count, module.num_partitions):
-        module = module.clone()
-        module.set_counts(replicas, partitions)
-    return module
 
 
 def _on_each(executable: Executable, job: Job, times: dict[str, float], as_json: bool) -> int:
