@@ -56,9 +56,9 @@ class StableSortExpander(Expander):
     def expand(self, i: Instruction) -> Instruction:
         c = home(i)
         assert c.module is not None
-        if _tells_all_apart(i):
+        if tells_all_apart(i):
             return c.add("sort", i.operands, i.shape, dimensions=i.dimensions, to_apply=i.to_apply)
-        known = next((n for n, o in enumerate(i.operands) if _counts_along(o, i.dimensions[0])), None)
+        known = next((n for n, o in enumerate(i.operands) if counts_along(o, i.dimensions[0])), None)
         if known is not None:
             comparator = c.module.add_computation(with_tie_break(i.to_apply, known, i.operands[known]))
             return c.add("sort", i.operands, i.shape, dimensions=i.dimensions, to_apply=comparator)
@@ -76,10 +76,10 @@ class StableSortExpander(Expander):
 def needs_positions(i: Instruction) -> bool:
     """Whether positions are sorted along that would not be otherwise."""
     d = i.dimensions[0]
-    return bool(i.is_stable) and not _tells_all_apart(i) and not any(_counts_along(o, d) for o in i.operands)
+    return bool(i.is_stable) and not tells_all_apart(i) and not any(counts_along(o, d) for o in i.operands)
 
 
-def _tells_all_apart(i: Instruction) -> bool:
+def tells_all_apart(i: Instruction) -> bool:
     """Whether elements are equal only if all their bits are."""
     root = i.to_apply.root
     if len(i.operands) > 1 or root.opcode != "compare" or root.direction not in ("LT", "GT"):
@@ -89,7 +89,7 @@ def _tells_all_apart(i: Instruction) -> bool:
     return exact and {o for o in root.operands if o.opcode == "parameter"} == set(i.to_apply.parameters)
 
 
-def _counts_along(i: Instruction, d: int) -> bool:
+def counts_along(i: Instruction, d: int) -> bool:
     """Whether `i` is a position along dimension `d`, in a type that holds them all."""
     while i.opcode == "broadcast" and d in i.dimensions:
         i, d = i.operands[0], i.dimensions.index(d)

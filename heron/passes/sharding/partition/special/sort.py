@@ -9,10 +9,10 @@ import numpy as np
 from heron.hlo.ir import literal as literals
 from heron.hlo.ir.computation import Computation
 from heron.hlo.ir.instruction import Instruction
-from heron.hlo.ir.shape import PRED_SCALAR, Shape, scalar, tuple_
+from heron.hlo.ir.shape import PRED_SCALAR, Shape, tuple_
 from heron.hlo.ir.types import PRED, S32, S64
 from heron.hlo.sharding.atoms import Axes, TensorSharding
-from heron.passes.expand.stable_sort_expander import needs_positions, with_tie_break
+from heron.passes.expand.stable_sort_expander import counts_along, tells_all_apart, with_tie_break
 from heron.passes.sharding.partition.context import Partitioner
 from heron.passes.sharding.partition.part import Part
 from heron.passes.sharding.partition.registry import partitions
@@ -43,7 +43,8 @@ def _pays(p: Partitioner, i: Instruction, operands: list[Part], target: TensorSh
     if operands[0].dims[i.dimensions[0]] < count:
         return False
     element = sum(o.shape.element_type.bits for o in operands)
-    merged = len(list(network(count))) * (element + 32 * _takes_positions(p, i, operands, target))
+    exchanged = element + 32 * (_tie_breaker(p, i, operands, target) == len(operands))
+    merged = len(list(network(count))) * exchanged
     pays = merged < (count - 1) * element
     p.decide(
         pays, f"sort by a network of {count} devices", cost_before=(count - 1) * element / 8, cost_after=merged / 8
@@ -51,9 +52,17 @@ def _pays(p: Partitioner, i: Instruction, operands: list[Part], target: TensorSh
     return pays
 
 
-def _takes_positions(p: Partitioner, i: Instruction, operands: list[Part], target: TensorSharding) -> bool:
-    uneven = operands[0].dims[i.dimensions[0]] % p.mesh.size(target.dims[i.dimensions[0]]) != 0
-    return uneven or needs_positions(i) or (len(operands) > 1 and not i.is_stable)
+def _tie_breaker(p: Partitioner, i: Instruction, operands: Sequence[Part], target: TensorSharding) -> int | None:
+    """The number of the operand that decides between equals: one that counts along the row, or positions behind all.
+
+    None where equals need not be told apart. In uneven parts positions also tell what lies beyond the end.
+    """
+    (d,) = i.dimensions
+    if operands[0].dims[d] % p.mesh.size(target.dims[d]):
+        return len(operands)
+    if tells_all_apart(i) or (len(operands) == 1 and not i.is_stable):
+        return None
+    return next((n for n, o in enumerate(i.operands) if counts_along(o, d)), len(operands))
 
 
 def network(count: int) -> Iterator[list[tuple[int, int]]]:
@@ -81,10 +90,13 @@ def _by_network(p: Partitioner, i: Instruction, parts: list[Part]) -> list[Part]
     count, own = p.mesh.size(axes), parts[0].local_dims[d]
     values = [o.value for o in parts]
     comparator = p.copied(i.to_apply)
-    if _takes_positions(p, i, parts, parts[0].sharding):
-        positions = _positions(p, parts[0], d)
-        comparator = _ordered(p, comparator, len(values), positions, parts[0].dims[d])
-        values.append(positions)
+    breaker = _tie_breaker(p, i, parts, parts[0].sharding)
+    if breaker == len(values):
+        values.append(_positions(p, parts[0], d))
+    if breaker is not None:
+        comparator = p.module.add_computation(with_tie_break(comparator, breaker, values[breaker]))
+    if breaker is not None and p.is_uneven(parts[0], d):
+        _put_last(comparator, breaker, parts[0].dims[d])
     values = _sorted(p, values, d, comparator)
     for stage in network(count):
         values = _merged(p, values, d, axes, dict(stage), own, count, comparator)
@@ -98,16 +110,13 @@ def _positions(p: Partitioner, part: Part, d: int) -> Instruction:
     return p.add("add", [own, p.full(p.convert(p.offset(part, d), t), t, part.local_dims)])
 
 
-def _ordered(p: Partitioner, comparator: Computation, count: int, positions: Instruction, size: int) -> Computation:
-    """The comparator with positions as last operand: they decide between equals, and those beyond the end come last."""
-    new = p.module.add_computation(with_tie_break(comparator, count, positions))
-    a, b = new.parameters[2 * count :]
-    index = scalar(positions.shape.element_type)
-    end = new.add("constant", (), index, literal=literals.scalar(positions.shape.element_type, size - 1))
-    is_real = new.add("compare", [new.add("maximum", [a, b]), end], PRED_SCALAR, direction="LE")
-    first = new.add("compare", [a, b], PRED_SCALAR, direction="LT")
-    new.root = new.add("select", [is_real, new.root, first], PRED_SCALAR)
-    return new
+def _put_last(comparator: Computation, operand: int, size: int) -> None:
+    """Let the comparator put what an operand of positions says to lie beyond the end behind all else."""
+    a, b = comparator.parameters[2 * operand : 2 * operand + 2]
+    end = comparator.add("constant", (), a.shape, literal=literals.scalar(a.shape.element_type, size - 1))
+    is_real = comparator.add("compare", [comparator.add("maximum", [a, b]), end], PRED_SCALAR, direction="LE")
+    first = comparator.add("compare", [a, b], PRED_SCALAR, direction="LT")
+    comparator.root = comparator.add("select", [is_real, comparator.root, first], PRED_SCALAR)
 
 
 def _sorted(p: Partitioner, values: list[Instruction], d: int, comparator: Computation) -> list[Instruction]:
