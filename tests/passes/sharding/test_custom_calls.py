@@ -58,6 +58,16 @@ def test_one_device_runs_a_call(counted, given):
     assert f"constant({3 if 'maximal' in given else 0})" in str(made)
 
 
+def test_a_function_of_python_is_called_once(monkeypatch):
+    """Also where it has no side effects: JAX promises one call."""
+    monkeypatch.setitem(table._FUNCTIONS, "xla_ffi_python_cpu_callback", lambda ev, i, x: (x + 1,))
+    module = program("""
+      x = f32[8,6] parameter(0) @[{'y'}, {}]@
+      c = (f32[8,6]) custom-call(x), custom_call_target="xla_ffi_python_cpu_callback", api_version=API_VERSION_TYPED_FFI
+      ROOT r = f32[8,6] get-tuple-element(c), index=0 @[{'x'}, {}]@""")
+    assert "conditional(" in str(agree(module, inputs_of(module)))
+
+
 def test_a_call_of_matrices_keeps_its_layouts():
     module = program("""
       a = f32[8,4,4] parameter(0) @[{'y','x'}, {}, {}]@

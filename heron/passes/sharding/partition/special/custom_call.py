@@ -5,7 +5,7 @@ from __future__ import annotations
 from heron.analysis.sharding.custom import PARTITIONERS
 from heron.analysis.sharding.rules import rule_of
 from heron.hlo.calls.markers import MARKERS
-from heron.hlo.calls.python import is_partitioned
+from heron.hlo.calls.python import calls_python, is_partitioned
 from heron.hlo.ir.instruction import Instruction
 from heron.hlo.sharding.atoms import TensorSharding
 from heron.passes.sharding.partition import default
@@ -30,7 +30,8 @@ def custom_call(p: Partitioner, i: Instruction, operands: list[Part]) -> list[Pa
     if is_partitioned(i):
         return same_call(p, i, operands, [TensorSharding.whole(0) for _ in i.shape.leaves()])
     wholes, manual = [p.whole(o) for o in operands], p.manual(i, operands)
-    if i.has_side_effect or one_device.is_given(i):
+    # a user's function may give each device something else
+    if i.has_side_effect or calls_python(i) or one_device.is_given(i):
         return one_device.on_one_device(p, i, wholes)
     return same_call(p, i, wholes, [TensorSharding.whole(s.rank, manual) for _, s in i.shape.leaves()])
 
