@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from heron.analysis.sharding.aligned import aligned_in_gather, aligned_in_scatter, batching
 from heron.analysis.sharding.rule import FactorKind, OpRule
 from heron.analysis.sharding.rules.builder import RuleBuilder
 from heron.analysis.sharding.rules.reduction import reducer_of
@@ -42,13 +43,10 @@ class _Dims:
 @rule("gather")
 def gather(i: Instruction) -> OpRule:
     """Parts of an indexed dimension give their elements where an index falls into them and zero elsewhere: summed."""
-    dims = _Dims(
-        i.offset_dims,
-        i.collapsed_slice_dims,
-        i.operand_batching_dims,
-        i.start_indices_batching_dims,
-        i.index_vector_dim,
-    )
+    entries = aligned_in_gather(i)
+    array, indices = batching(entries, i.operand_batching_dims, i.start_indices_batching_dims)
+    gone = tuple(d for d in i.collapsed_slice_dims if d not in array)
+    dims = _Dims(i.offset_dims, gone, array, indices, i.index_vector_dim)
     b = RuleBuilder.of(i)
     (x, starts), (slices,) = b.operands, b.results
     kept = iter(dims.array_dims(len(x)))
@@ -83,13 +81,10 @@ def _summed(b: RuleBuilder, size: int, d: int) -> None:
 def scatter(i: Instruction) -> OpRule:
     """Parts of the updates are scattered apart and combined where the computation allows; parts of an indexed dimension
     take the updates that fall into them."""
-    dims = _Dims(
-        i.update_window_dims,
-        i.inserted_window_dims,
-        i.input_batching_dims,
-        i.scatter_indices_batching_dims,
-        i.index_vector_dim,
-    )
+    entries = aligned_in_scatter(i)
+    walked, indices = batching(entries, i.input_batching_dims, i.scatter_indices_batching_dims)
+    gone = tuple(d for d in i.inserted_window_dims if d not in walked)
+    dims = _Dims(i.update_window_dims, gone, walked, indices, i.index_vector_dim)
     b = RuleBuilder.of(i)
     count = len(b.operands) // 2
     x, starts, updates = b.operands[0], b.operands[count], b.operands[count + 1]

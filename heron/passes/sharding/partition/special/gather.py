@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from heron.analysis.sharding.aligned import aligned_in_gather, batching
 from heron.analysis.sharding.rules import rule_of
 from heron.hlo import facts
 from heron.hlo.ir.instruction import Instruction, make
@@ -11,7 +12,8 @@ from heron.passes.sharding.partition import default
 from heron.passes.sharding.partition.context import Partitioner
 from heron.passes.sharding.partition.part import Part
 from heron.passes.sharding.partition.registry import partitions
-from heron.passes.sharding.partition.special import aligned, starts
+from heron.passes.sharding.partition.special import starts
+from heron.passes.sharding.partition.special.aligned import without
 
 
 @partitions("gather", keeps_sums=True)
@@ -41,19 +43,11 @@ def gather(p: Partitioner, i: Instruction, operands: list[Part]) -> Part:
 
 def _by_batches(p: Partitioner, i: Instruction, operands: list[Part]) -> tuple[Instruction, list[Part]]:
     """The gather with batching dimensions for indices that count, and its operands. It stands in no computation."""
-    x, starts = i.operands
-    found = aligned.aligned(
-        x.shape.dims,
-        starts,
-        i.index_vector_dim,
-        i.start_index_map,
-        i.collapsed_slice_dims,
-        i.start_indices_batching_dims,
-    )
+    found = aligned_in_gather(i)
     if not found:
         return i, operands
-    given = aligned.without(p, operands[1], i.index_vector_dim, found)
-    dims, starts_dims = aligned.batching(found, i.operand_batching_dims, i.start_indices_batching_dims)
+    given = without(p, operands[1], i.index_vector_dim, found)
+    dims, starts_dims = batching(found, i.operand_batching_dims, i.start_indices_batching_dims)
     gone = {a.dim for a in found}
     attrs = {
         **i.attrs,
@@ -63,7 +57,7 @@ def _by_batches(p: Partitioner, i: Instruction, operands: list[Part]) -> tuple[I
         "start_indices_batching_dims": starts_dims,
         "indices_are_sorted": False,
     }
-    places = [make("parameter", (), s, number=n) for n, s in enumerate((x.shape, given.shape))]
+    places = [make("parameter", (), s, number=n) for n, s in enumerate((operands[0].shape, given.shape))]
     return make("gather", places, i.shape, **attrs), [operands[0], given]
 
 

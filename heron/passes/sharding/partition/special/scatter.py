@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from heron.analysis.sharding.aligned import aligned_in_scatter, batching
 from heron.analysis.sharding.rules import rule_of
 from heron.analysis.sharding.rules.reduction import reducer_of
 from heron.analysis.values.splat import splat_value
@@ -15,7 +16,8 @@ from heron.passes.sharding.partition import default
 from heron.passes.sharding.partition.context import Partitioner
 from heron.passes.sharding.partition.part import Part
 from heron.passes.sharding.partition.registry import partitions
-from heron.passes.sharding.partition.special import aligned, starts
+from heron.passes.sharding.partition.special import starts
+from heron.passes.sharding.partition.special.aligned import without
 
 
 @partitions("scatter", keeps_sums=True)
@@ -47,18 +49,11 @@ def scatter(p: Partitioner, i: Instruction, operands: list[Part]) -> list[Part]:
 def _by_batches(p: Partitioner, i: Instruction, operands: list[Part]) -> tuple[Instruction, list[Part]]:
     """The scatter with batching dimensions for indices that count, and its operands. It stands in no computation."""
     count = len(operands) // 2
-    found = aligned.aligned(
-        i.operands[0].shape.dims,
-        i.operands[count],
-        i.index_vector_dim,
-        i.scatter_dims_to_operand_dims,
-        i.inserted_window_dims,
-        i.scatter_indices_batching_dims,
-    )
+    found = aligned_in_scatter(i)
     if not found:
         return i, operands
-    given = aligned.without(p, operands[count], i.index_vector_dim, found)
-    dims, starts_dims = aligned.batching(found, i.input_batching_dims, i.scatter_indices_batching_dims)
+    given = without(p, operands[count], i.index_vector_dim, found)
+    dims, starts_dims = batching(found, i.input_batching_dims, i.scatter_indices_batching_dims)
     gone = {a.dim for a in found}
     attrs = {
         **i.attrs,
