@@ -33,6 +33,7 @@ def custom_call(p: Partitioner, i: Instruction, operands: list[Part]) -> list[Pa
     # a user's function may give each device something else
     if i.has_side_effect or calls_python(i) or one_device.is_given(i):
         return one_device.on_one_device(p, i, wholes)
+    p.decide(False, f"nothing says how '{i.custom_call_target}' works on parts: every device computes all of it")
     return same_call(p, i, wholes, [TensorSharding.whole(s.rank, manual) for _, s in i.shape.leaves()])
 
 
