@@ -9,18 +9,20 @@ from __future__ import annotations
 
 import argparse
 import collections
+import random
 import sys
 
 from heron.hlo.text import parse
 from tests.passes.sharding.cases import FAMILIES, case
 from tests.passes.sharding.devices import agree, agree_compiled, inputs_of
+from tests.passes.sharding.indexing import PROGRAMS, check
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--count", type=int, default=1000)
     parser.add_argument("--seed", type=int, default=0)
-    parser.add_argument("--only", default="", help="families: " + ", ".join(FAMILIES))
+    parser.add_argument("--only", default="", help="families: " + ", ".join([*FAMILIES, *PROGRAMS]))
     parser.add_argument("--show", action="store_true", help="print each program that fails")
     parser.add_argument("--compiled", action="store_true", help="find shardings by propagation, run all passes")
     args = parser.parse_args()
@@ -28,18 +30,22 @@ def main() -> None:
     ran: collections.Counter[str] = collections.Counter()
     failed: collections.Counter[str] = collections.Counter()
     for seed in range(args.seed, args.seed + args.count):
-        name, text = case(seed, only)
+        name = random.Random(seed).choice(only or [*FAMILIES, *PROGRAMS])
+        text = case(seed, [name])[1] if name in FAMILIES else ""
         ran[name] += 1
         try:
-            module = parse(text)
-            (agree_compiled if args.compiled else agree)(module, inputs_of(module, seed))
+            if name in PROGRAMS:
+                check(name, seed)
+            else:
+                module = parse(text)
+                (agree_compiled if args.compiled else agree)(module, inputs_of(module, seed))
         except Exception as error:
             failed[name] += 1
             first = str(error).strip().splitlines() or [""]
             print(f"seed {seed}: {name}: {type(error).__name__}: {first[0][:150]}", flush=True)
             if args.show:
                 print(text, error)
-    for name in FAMILIES:
+    for name in [*FAMILIES, *PROGRAMS]:
         print(f"{name:24s} {ran[name]:6d} {failed[name]:6d}")
     print(f"{'all':24s} {ran.total():6d} {failed.total():6d}")
     sys.exit(failed.total() > 0)

@@ -15,7 +15,14 @@ from heron.hlo.ir.types import ElementType
 from heron.hlo.sharding import Mesh, Sharding
 from heron.hlo.sharding.atoms import AtomicMesh, TensorSharding
 
-MESHES = (Mesh((("x", 2),)), Mesh((("x", 4),)), Mesh((("x", 2), ("y", 4))), Mesh((("x", 3), ("y", 2))))
+MESHES = (
+    Mesh((("x", 2),)),
+    Mesh((("x", 4),)),
+    Mesh((("x", 2), ("y", 4))),
+    Mesh((("x", 2), ("y", 2), ("z", 2))),
+    Mesh((("x", 3), ("y", 2))),
+    Mesh((("x", 2), ("y", 3)), (0, 3, 1, 4, 2, 5)),
+)
 
 
 class Draw:
@@ -29,13 +36,13 @@ class Draw:
         self.inputs: list[np.ndarray] = []
 
     def sharding(self, dims: Sequence[int]) -> str:
-        """A sharding of an array: its atoms are dealt out to dimensions large enough, or to none."""
+        """A sharding of an array: the atoms are dealt out to its dimensions. Few parts lie behind the array's end."""
         axes: list[tuple[int, ...]] = [()] * len(dims)
         atoms = list(range(len(self.mesh.sizes)))
         self.random.shuffle(atoms)
         for atom in atoms:
             d = self.random.randrange(-1, len(dims))
-            if d >= 0 and self.mesh.size((*axes[d], atom)) <= max(dims[d], 1):
+            if d >= 0 and (self.mesh.size((*axes[d], atom)) <= max(dims[d], 1) or self.random.random() < 0.1):
                 axes[d] = (*axes[d], atom)
         return str(self.mesh.write(TensorSharding.closed(axes)))
 
