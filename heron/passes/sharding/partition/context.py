@@ -16,6 +16,7 @@ from heron.hlo.ir.instruction import Instruction
 from heron.hlo.ir.module import Module
 from heron.hlo.ir.shape import Shape, ShapeIndex, row_major, scalar, tuple_
 from heron.hlo.ir.types import PRED, S32, S64, ElementType
+from heron.hlo.sharding import Sharding
 from heron.hlo.sharding.atoms import Axes, TensorSharding
 from heron.hlo.tools.cloning import CloneContext
 from heron.passes.framework.context import PassContext
@@ -46,6 +47,7 @@ class Partitioner:
         self.frame: Frame = None  # type: ignore[assignment]
         self.at: Instruction = None  # type: ignore[assignment]
         self._locals: dict[tuple[Shape, tuple[Axes, ...]], Shape] = {}
+        self._written: dict[TensorSharding, Sharding] = {}
         self._texts: dict[TensorSharding, str] = {}
         self._reducers: dict[tuple[str, ElementType], Computation] = {}
         self._copies = CloneContext(self.module, suffix="")
@@ -328,6 +330,13 @@ class Partitioner:
     def parts(self, i: Instruction) -> list[Part]:
         """The parts of all leaves of an instruction of the old program, which is in the computation being built."""
         return self.frame.parts[i]
+
+    def written(self, sharding: TensorSharding) -> Sharding:
+        """A sharding by axes of the mesh."""
+        found = self._written.get(sharding)
+        if found is None:
+            found = self._written[sharding] = self.mesh.write(sharding)
+        return found
 
     def text(self, sharding: TensorSharding) -> str:
         """A sharding as people read it: ``[{'x'}, {}]``."""

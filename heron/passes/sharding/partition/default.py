@@ -30,7 +30,8 @@ def partition(p: Partitioner, i: Instruction, operands: list[Part]) -> list[Part
     if rule is None:
         return replicated(p, i, operands)
     choice = in_place(p, i, rule, operands) or chosen(p, i, operands, rule=rule)
-    return local(p, i, clean(p, rule, choice.operands), choice.results, choice.reduced, choice.reducer)
+    taken = clean(p, rule, choice.operands) if choice.reduced else choice.operands
+    return local(p, i, taken, choice.results, choice.reduced, choice.reducer)
 
 
 def replicated(p: Partitioner, i: Instruction, operands: list[Part]) -> list[Part]:

@@ -59,7 +59,7 @@ def _parameter(p: Partitioner, i: Instruction) -> list[Part]:
 
 
 def _text(p: Partitioner, shape: Shape, shardings: list[TensorSharding]) -> Sharding:
-    written = [p.mesh.write(s) for s in shardings]
+    written = [p.written(s) for s in shardings]
     return Sharding.tuple(written) if shape.is_tuple else written[0]
 
 
@@ -71,7 +71,7 @@ def _seen(module: Module, name: str) -> str | None:
 def _result_text(p: Partitioner, module: Module, results: list[TensorSharding]) -> str:
     shape = module.entry.root.shape
     seen = [_seen(module, f"{RESULT_SHARDING}{n}") for n in range(len(results))]
-    found = [p.mesh.write(s) if text is None else parse(text) for s, text in zip(results, seen, strict=True)]
+    found = [p.written(s) if text is None else parse(text) for s, text in zip(results, seen, strict=True)]
     return str(Sharding.tuple(found) if shape.is_tuple else found[0])
 
 
