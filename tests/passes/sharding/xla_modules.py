@@ -19,6 +19,7 @@ from pathlib import Path
 
 import numpy as np
 
+from heron.analysis.values.trip_count import trip_count
 from heron.errors import HeronError
 from heron.evaluator import evaluate, evaluate_devices
 from heron.hlo.facts import is_device_id
@@ -66,6 +67,8 @@ def unfit(module: Module) -> str:
             return "random state"
         if i.opcode in ("infeed", "outfeed", "send", "recv", "send-done", "recv-done"):
             return "transfers"
+        if i.opcode == "while" and trip_count(i) is None:
+            return "loops of unknown length"
         if "maximal" in i.extras.get("sharding", ""):
             return "one device by number"
         if Trait.COLLECTIVE in i.op.traits or is_device_id(i):
