@@ -27,6 +27,7 @@ def main() -> None:
     parser.add_argument("--compiled", action="store_true", help="find shardings by propagation, run all passes")
     args = parser.parse_args()
     only = [name for name in args.only.split(",") if name]
+    compare = agree_compiled if args.compiled else agree
     ran: collections.Counter[str] = collections.Counter()
     failed: collections.Counter[str] = collections.Counter()
     for seed in range(args.seed, args.seed + args.count):
@@ -35,10 +36,10 @@ def main() -> None:
         ran[name] += 1
         try:
             if name in PROGRAMS:
-                check(name, seed)
+                check(name, seed, compare)
             else:
                 module = parse(text)
-                (agree_compiled if args.compiled else agree)(module, inputs_of(module, seed))
+                compare(module, inputs_of(module, seed))
         except Exception as error:
             failed[name] += 1
             first = str(error).strip().splitlines() or [""]

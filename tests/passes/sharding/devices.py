@@ -95,16 +95,19 @@ def summands(s: TensorSharding, mesh: AtomicMesh) -> set[int]:
 def agree(module: Module, inputs: Sequence[np.ndarray], tolerance: float = 0.0) -> Module:
     """Assert that the partitioned program gives what the program on global arrays gives; the partitioned program."""
     made = partition(module)
-    got, expected = run(module, inputs, made), evaluate(module, *inputs)
+    _compare(run(module, inputs, made), evaluate(module, *inputs), tolerance, made)
+    return made
+
+
+def _compare(got: Sequence[np.ndarray], expected: Sequence[np.ndarray], tolerance: float, made: Module) -> None:
     for n, (a, b) in enumerate(zip(got, expected, strict=True)):
         if tolerance and a.dtype.kind in "fcV":
             np.testing.assert_allclose(a, b, rtol=tolerance, atol=tolerance, err_msg=f"result {n}")
         else:
             np.testing.assert_array_equal(a, b, err_msg=f"result {n}\n{made}")
-    return made
 
 
-def agree_compiled(module: Module, inputs: Sequence[np.ndarray]) -> Module:
+def agree_compiled(module: Module, inputs: Sequence[np.ndarray], tolerance: float = 0.0) -> Module:
     """As `agree`, for the program after the stages sharded and partitioned of a compile.
 
     Of the shardings, those of parameters and of the result are kept; propagation finds the others.
@@ -118,12 +121,8 @@ def agree_compiled(module: Module, inputs: Sequence[np.ndarray]) -> Module:
     verify(made)
     if not is_partitioned(made):  # no value is split
         return made
-    got, expected = (
-        joined(module, made, evaluate_devices(made, shares(module, made, inputs))),
-        evaluate(module, *inputs),
-    )
-    for n, (a, b) in enumerate(zip(got, expected, strict=True)):
-        np.testing.assert_array_equal(a, b, err_msg=f"result {n}\n{made}")
+    got = joined(module, made, evaluate_devices(made, shares(module, made, inputs)))
+    _compare(got, evaluate(module, *inputs), tolerance, made)
     return made
 
 
