@@ -44,6 +44,10 @@ FILES = {
     "sort.hlo": _SORT
     + "ENTRY e {\n x = f32[64] parameter(0)\n ROOT s = f32[64] sort(x), dimensions={0}, to_apply=lt\n}\n",
     "attention.hlo": "HloModule m\nENTRY e {\n a = f32[8,8] parameter(0)\n ROOT scores = f32[8,8] exponential(a)\n}\n",
+    "sharded.hlo": "HloModule m\nENTRY e {\n a = f32[16] parameter(0), sharding={devices=[8]<=[8]}\n"
+    " ROOT r = f32[16] negate(a), sharding={devices=[8]<=[8]}\n}\n",
+    "local.hlo": "HloModule m, num_partitions=2\nENTRY e {\n a = f32[2] parameter(0)\n ROOT r = f32[2] "
+    "collective-permute(a), channel_id=1, source_target_pairs={{0,1},{1,0}}\n}\n",
     "model.mlir": _STABLEHLO.replace("?x?", "3x4"),
     "open.mlir": _STABLEHLO,
     "model.py": """
