@@ -14,10 +14,10 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache
 
+from heron.analysis.sharding.groups import Groups, Member, is_free
 from heron.analysis.sharding.program import ProgramShardings
 from heron.analysis.sharding.rule import Factor, OpRule
 from heron.analysis.sharding.rules import rule_of
-from heron.errors import HeronError
 from heron.hlo.calls.markers import BORDERS, MARKERS
 from heron.hlo.facts import is_view
 from heron.hlo.ir.computation import Computation
@@ -26,7 +26,6 @@ from heron.hlo.ir.module import Module
 from heron.hlo.ir.op import Trait
 from heron.hlo.ir.shape import Shape, ShapeIndex
 from heron.hlo.sharding.atoms import TensorSharding
-from heron.hlo.sharding.tiles import reject
 
 
 class Tie(enum.Enum):
@@ -88,7 +87,7 @@ class Flow:
         initial: the sharding each slot starts with.
         names: for each slot the instruction and index that it is known by.
         leaves: the slot of each leaf of each instruction; -1 for tokens.
-        results: the slots of the program's result where the root is of a tuple: they may differ from what it holds.
+        results: the slots of the program's result, which may differ from the root's value.
     """
 
     links: list[Link] = field(default_factory=list)
@@ -103,8 +102,8 @@ class Flow:
         indices = [at for at, _ in i.shape.leaves()]
         if index not in indices:
             raise IndexError(f"{i.name} has no leaf {list(index)}")
-        slots = self.results if self.results and i.is_root and i.parent and i.parent.is_entry else self.leaves[i]
-        return slots[indices.index(index)]
+        is_result = i.is_root and i.parent is not None and i.parent.is_entry and Trait.TUPLE in i.op.traits
+        return (self.results if is_result else self.leaves[i])[indices.index(index)]
 
 
 @lru_cache(4096)
@@ -151,8 +150,7 @@ class _Builder:
         #: for each instruction the values of its leaves; -1 for tokens
         self.values: dict[Instruction, list[int]] = {}
         self.visited: set[Computation] = set()
-        self.exact_groups: dict[int, int] = {}
-        self.loose_groups: dict[int, list[tuple[Instruction, int]]] = {}
+        self.groups = Groups()
 
     # -- values ------------------------------------------------------------------------------------------------------
     def new(self, i: Instruction, index: ShapeIndex, shape: Shape, slot: int = -1) -> int:
@@ -165,7 +163,7 @@ class _Builder:
             flow.shapes.append(shape)
             flow.names.append((i, index))
             flow.initial.append(self.shardings.of(i, index))
-        elif _is_free(flow.initial[slot]):
+        elif is_free(flow.initial[slot]):
             flow.initial[slot] = self.shardings.of(i, index)
         self.slot_of.append(slot)
         self.uses.append(0)
@@ -234,7 +232,7 @@ class _Builder:
         if self.shardings.has(i) and not (i.is_root and i.parent is not None and i.parent.is_entry):
             initial = self.flow.initial
             for v, (index, _) in zip(found, i.shape.leaves(), strict=True):
-                if v >= 0 and _is_free(initial[self.slot_of[v]]):
+                if v >= 0 and is_free(initial[self.slot_of[v]]):
                     initial[self.slot_of[v]] = self.shardings.of(i, index)
         return found
 
@@ -293,7 +291,7 @@ class _Builder:
             if rule is not None:
                 self.draft(i, Tie.OP, rule, operands, found)
             return found
-        found = self.grouped(i)
+        found = self.grouped(i, operands)
         allowed = Direction.BOTH
         if target == "xla.sdy.PropagationBarrier":
             allowed = Direction[i.extras.get("frontend_attributes", {}).get("xla.sdy.allowed_direction", "NONE")]
@@ -303,29 +301,22 @@ class _Builder:
                 self.link(i, Tie.ELEMENTWISE, rule, (a, b), 1, allowed)
         return found
 
-    def grouped(self, i: Instruction) -> list[int]:
-        """The values of a marker, in the slot of its group if it is sharded exactly as the group's other members."""
-        group = self.shardings.groups.get(i)
-        if group is None or i.shape.is_tuple:
-            return self.fresh(i)
-        first = self.exact_groups.get(group.number) if group.exactly else None
-        if first is not None:
-            mine, known = self.shardings.of(i), self.flow.initial[self.slot_of[first]]
-            _need_alike(i, group.number, self.flow.shapes[self.slot_of[first]], known, mine)
-            if _is_free(mine) or _is_free(known) or mine == known:
-                return self.fresh(i, [first])
+    def grouped(self, i: Instruction, operands: Sequence[int]) -> list[int]:
+        """The values of a marker; one that names a group becomes a member of it."""
         found = self.fresh(i)
-        if group.exactly:
-            self.exact_groups.setdefault(group.number, found[0])
-        else:
-            self.loose_groups.setdefault(group.number, []).append((i, found[0]))
+        group = self.shardings.groups.get(i)
+        if group is not None and not i.shape.is_tuple:
+            self.groups.add(group, Member(i, self.slot_of[operands[0]], self.slot_of[found[0]]))
         return found
 
     def results(self, root: Instruction) -> None:
         """Slots for the results of the program, with edges from what the root's tuple holds."""
-        if Trait.TUPLE not in root.op.traits:
+        if root.shape.is_tuple and Trait.TUPLE not in root.op.traits:
+            self.flow.results = [self.slot_of[v] if v >= 0 else -1 for v in self.values[root]]
             return
         returned, found = self.values[root], self.fresh(root)
+        if _says_of_itself(root):
+            self.flow.initial[self.slot_of[found[0]]] = TensorSharding.free(root.shape.rank)
         for a, b in zip(returned, found, strict=True):
             if a >= 0:
                 self.link(root, Tie.RESULT, identity(self.flow.shapes[self.slot_of[b]].dims, 1), (a, b), 1)
@@ -358,17 +349,16 @@ class _Builder:
 
     def finish(self) -> Flow:
         flow, slot_of, uses, ranks = self.flow, self.slot_of, self.uses, self.ranks
-        for members in self.loose_groups.values():
-            (i, _), *_ = members
-            *sources, target = (v for _, v in members)
-            if sources:
-                rule = identity(flow.shapes[slot_of[target]].dims, len(sources))
-                self.link(i, Tie.EDGE, rule, (*sources, target), 0)
+        merged = self.groups.merged(flow.shapes, flow.initial)
         for d in self.drafts:
-            slots = tuple([slot_of[v] for v in d.values])
+            slots = tuple([merged[slot_of[v]] for v in d.values])
             single = all(uses[v] == 1 or not ranks[v] for v in d.values[: d.operands])
             flow.links.append(Link(d.at, d.tie, d.rule, slots, _is_pass_through(d), single, d.allowed))
-        flow.leaves = {i: [slot_of[v] if v >= 0 else -1 for v in found] for i, found in self.values.items()}
+        for i, members in self.groups.edges():
+            slots = tuple(merged[m] for m in members)
+            flow.links.append(Link(i, Tie.EDGE, identity(i.shape.dims, len(slots) - 1), slots, True))
+        flow.leaves = {i: [merged[slot_of[v]] if v >= 0 else -1 for v in found] for i, found in self.values.items()}
+        flow.results = [merged[slot] if slot >= 0 else -1 for slot in flow.results]
         return flow
 
 
@@ -378,20 +368,11 @@ def _is_pass_through(d: _Draft) -> bool:
     return d.tie is not Tie.OP or is_view(i) or i.opcode == "transpose"
 
 
-def _need_alike(i: Instruction, group: int, shape: Shape, known: TensorSharding, mine: TensorSharding) -> None:
-    try:
-        if shape.dims != i.shape.dims:
-            reject(f"members of group {group} have different shapes", f"they are {shape} and {i.shape}")
-        if known.manual != mine.manual:
-            why = "a group's members are inside one manual computation, or all outside"
-            reject(f"group {group} crosses the border of a manual computation", why)
-    except HeronError as error:
-        raise error.located(str(i)[:200]) from None
-
-
-def _is_free(s: TensorSharding) -> bool:
-    """Whether nothing is said of the value but where it is manual."""
-    return all(s.is_open) and not any(s.dims) and not s.unreduced and not s.replicated
+def _says_of_itself(root: Instruction) -> bool:
+    """Whether the sharding written at the root is not that of the result: a parameter's, a constraint's."""
+    if root.shape.is_tuple or not root.shape.is_array:
+        return False
+    return root.opcode == "parameter" or (root.opcode == "custom-call" and root.custom_call_target in MARKERS)
 
 
 @lru_cache(4096)

@@ -24,6 +24,7 @@ from heron.analysis.sharding.step import Step
 from heron.hlo.facts import has_start_operands
 from heron.hlo.ir.instruction import Instruction
 from heron.hlo.ir.module import Module
+from heron.hlo.ir.op import Trait
 from heron.hlo.sharding.atoms import AtomicMesh, Axes, TensorSharding
 
 #: directions along pass-through factors and along the others
@@ -69,6 +70,8 @@ def propagate(
 ) -> Propagated:
     """Find a sharding for every value of a module, and write it into `shardings`, closed.
 
+    The result may have another sharding than the root's value: `Propagated.final` of `Flow.results`.
+
     Args:
         module: a program whose shardings `sharding-importer` has read, with no ordinary calls left.
         shardings: what the user gave.
@@ -88,7 +91,7 @@ def propagate(
         _set(shardings, i, slots, final)
     for i in dict.fromkeys(link.at for link in flow.links if link.tie is Tie.EDGE):
         _set_tuples(i, flow, shardings, final)
-    if flow.results:
+    if Trait.TUPLE in module.entry.root.op.traits:
         _set(shardings, module.entry.root, flow.results, final)
     return done
 
@@ -110,8 +113,7 @@ def _set_tuples(i: Instruction, flow: Flow, shardings: ProgramShardings, final: 
 def _interface(module: Module, flow: Flow) -> tuple[list[int], list[int]]:
     """The slots of the array leaves of the program's parameters and of its results."""
     parameters = [s for p in module.entry.parameters for s in flow.leaves[p]]
-    results = flow.results or flow.leaves[module.entry.root]
-    return [s for s in parameters if s >= 0], [s for s in results if s >= 0]
+    return [s for s in parameters if s >= 0], [s for s in flow.results if s >= 0]
 
 
 def _hold(module: Module, flow: Flow, parameters: tuple[bool, ...], results: tuple[bool, ...]) -> None:

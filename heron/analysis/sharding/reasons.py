@@ -10,7 +10,7 @@ Propagation records its changes alone. Everything else follows from them and is 
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 
 from heron.analysis.sharding.edges import Link, Tie
@@ -96,13 +96,12 @@ class Reasons:
 
     def name(self, slot: int) -> str:
         """The name of a slot's value: its instruction, with the tuple index where it is part of a tuple."""
-        i, index = self.flow.names[slot]
-        return i.name + ("{" + ",".join(map(str, index)) + "}" if index else "")
+        return _name(*self.flow.names[slot])
 
     def steps(self, i: Instruction, index: ShapeIndex = ()) -> list[Step]:
         """The steps that brought each axis to a value, dimension by dimension."""
         slot = self.flow.slot(i, index)
-        return [] if slot < 0 else [step for step, _ in self._steps(slot, None)]
+        return [] if slot < 0 else [replace(s, value=_name(i, index)) for s, _ in self._steps(slot, None)]
 
     def chain(self, i: Instruction, index: ShapeIndex = ()) -> list[Step]:
         """The steps of a value, each followed by those of the neighbour it came from, back to what was given."""
@@ -126,7 +125,7 @@ class Reasons:
             for refusal in self._refusals(link):
                 if link.slots[refusal.array] == slot:
                     axes = self.mesh.text(refusal.axes)
-                    found[Refused(self.name(slot), refusal.dim, axes, link.at.name, refusal.reason)] = None
+                    found[Refused(_name(i, index), refusal.dim, axes, link.at.name, refusal.reason)] = None
         return list(found)
 
     # -- arrivals ----------------------------------------------------------------------------------------------------
@@ -205,6 +204,10 @@ class Reasons:
     def _refusals(self, link: Link):
         step = RuleStep(link.rule, self.mesh, link.tie is Tie.ELEMENTWISE, link.tie is Tie.BORDER)
         return step.refusals([self.done.before_closing[s] for s in link.slots])
+
+
+def _name(i: Instruction, index: ShapeIndex) -> str:
+    return i.name + ("{" + ",".join(map(str, index)) + "}" if index else "")
 
 
 def _words(link: Link) -> str:

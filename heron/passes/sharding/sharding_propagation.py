@@ -74,8 +74,23 @@ def find_shardings(
     parameters = parameters or tuple(module.header.get(f"{allow}parameters", ()))
     results = results or tuple(module.header.get(f"{allow}output", ()))
     done = propagate(module, shardings, parameters, results)
+    changed = _result_apart(module, shardings, done) or applied.changed
     done.constrained = {done.flow.slot(x): i.name for x, i in applied.sources.items() if x in done.flow.leaves}
-    return shardings, done, applied.changed
+    return shardings, done, changed
+
+
+def _result_apart(module: Module, shardings: ProgramShardings, done: Propagated) -> bool:
+    """Make the root a copy where the result has another sharding than the value that is returned."""
+    root, results = module.entry.root, done.flow.results
+    if root.shape.is_tuple or not results or results[0] < 0 or Trait.TUPLE in root.op.traits:
+        return False
+    if done.final[results[0]] == shardings.of(root):
+        return False
+    copy = module.entry.root = module.entry.add("copy", [root], root.shape, like=root)
+    copy.extras.pop("sharding", None)
+    shardings.set(copy, (), done.final[results[0]])
+    done.flow.leaves[copy] = results
+    return True
 
 
 def _tell(module: Module, done: Propagated, ctx: PassContext) -> None:

@@ -124,7 +124,7 @@ def test_an_outer_factor_is_split_evenly():
     s = shardings("""
       a = f32[6,4] parameter(0), @[{'y'}, {}]
       ROOT r = f32[24] reshape(a)""")
-    assert s["r"] == "[{}]"
+    assert s["r"] == "[{'y':(1)2}]"
 
 
 def test_later_users_see_elementwise_ops_first():
@@ -225,6 +225,29 @@ def test_a_group_is_sharded_alike():
       h = f32[8,8] custom-call(b), custom_call_target="Sharding", @[{?}, {?}] shard_as 3
       ROOT r = (f32[8,8], f32[8,8]) tuple(g, h)""")
     assert s["g"] == s["h"] == s["b"] == "[{'x'}, {}]"
+
+
+def test_marked_values_are_sharded_as_their_group():
+    """At once: the sum would take y from b otherwise."""
+    s = shardings("""
+      a = f32[8,8] parameter(0), @[{'x', ?}, {?}]
+      b = f32[8,8] parameter(1), @[{?}, {'y', ?}]
+      n = f32[8,8] negate(a)
+      m = f32[8,8] negate(b)
+      g = f32[8,8] custom-call(n), custom_call_target="Sharding", @[{?}, {?}] shard_as 3
+      h = f32[8,8] custom-call(m), custom_call_target="Sharding", @[{?}, {?}] shard_as 3
+      ROOT r = (f32[8,8], f32[8,8]) tuple(n, m)""")
+    assert s["n"] == s["m"] == s["g"] == s["h"]
+
+
+def test_members_with_shardings_of_their_own_keep_them():
+    s = shardings("""
+      a = f32[8,8] parameter(0), @[{'x'}, {}]
+      b = f32[8,8] parameter(1), @[{}, {'y'}]
+      g = f32[8,8] custom-call(a), custom_call_target="Sharding", @[{?}, {?}] shard_as 3
+      h = f32[8,8] custom-call(b), custom_call_target="Sharding", @[{?}, {?}] shard_as 3
+      ROOT r = (f32[8,8], f32[8,8]) tuple(g, h)""")
+    assert s["a"] == "[{'x'}, {}]" and s["b"] == "[{}, {'y'}]" and s["g"] == s["h"]
 
 
 def test_a_group_needs_one_shape():

@@ -112,6 +112,16 @@ ENTRY e {{
     assert s["p"] == s["q"] == s["m"] == s["r"] == "'x', " and s["o"] == "'y', "
 
 
+def test_a_result_is_cut_to_what_divides_behind_a_constraint():
+    s, _ = run(f"""HloModule m, num_partitions=8
+ENTRY e {{
+  a = f32[2] parameter(0)
+  ROOT c = f32[2] {CALL.format("a", "{'x', 'y'}")}
+}}""")
+    (copy,) = [name for name, operands in s["operands"].items() if operands == ["c"]]
+    assert s["c"] == "'x', 'y'" and s[copy] == "'x'"
+
+
 def test_the_header_says_what_may_be_chosen():
     text = f"""HloModule m, num_partitions=8, FLAGS
 ENTRY e {{

@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 
+from heron.analysis.sharding.groups import is_free
 from heron.analysis.sharding.program import ProgramShardings
 from heron.hlo.calls.markers import BORDERS
 from heron.hlo.ir.computation import Computation
@@ -54,7 +55,7 @@ def _enters_manual(i: Instruction) -> bool:
 def _is_free(x: Instruction, shardings: ProgramShardings) -> bool:
     """Whether nothing is said of a value. A scalar has no dimensions to be open: what is written at it counts."""
     s = shardings.of(x)
-    return all(s.is_open) and not any(s.dims) and (s.rank > 0 or "sharding" not in x.extras)
+    return is_free(s) and (s.rank > 0 or "sharding" not in x.extras)
 
 
 def _apply(
