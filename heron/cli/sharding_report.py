@@ -22,19 +22,15 @@ from heron.hlo.ir.origin import origin
 from heron.hlo.ir.shape import Shape, ShapeIndex
 from heron.hlo.sharding.atoms import AtomicMesh, TensorSharding
 from heron.options import Options
-from heron.passes.copies.flatten_call_graph import FlattenCallGraph
+from heron.passes.devices import partitioned, sharded
 from heron.passes.framework.base import Pass
 from heron.passes.framework.context import PassContext
-from heron.passes.sharding.constant_splitter import ConstantSplitter
-from heron.passes.sharding.sharding_importer import ShardingImporter
-from heron.passes.sharding.sharding_propagation import find_shardings
-from heron.passes.sharding.spmd_partitioner import SpmdPartitioner
-from heron.passes.simplify.cse import Cse
-from heron.passes.simplify.dce import Dce
-from heron.passes.simplify.tuple_simplifier import TupleSimplifier
+from heron.passes.sharding.sharding_propagation import ShardingPropagation, find_shardings
 from heron.targets import Target
-from heron.trace import Trace
+from heron.trace import Decision, Trace
 from heron.trace.why import Answer
+
+_PROPAGATION = ShardingPropagation.name
 
 
 @dataclass(frozen=True, slots=True)
@@ -110,6 +106,7 @@ class ShardingReport:
     transfers: list[Transfer] = field(default_factory=list)
     seconds: float = 0.0
     peak: int = 0
+    decisions: list[Decision] = field(default_factory=list)
 
     @staticmethod
     def of(
@@ -123,10 +120,12 @@ class ShardingReport:
         line. With a `limit` of memory, in bytes, parameters without a sharding get the cheapest one. Raises CLI060 to
         CLI063 and what the passes raise."""
         ctx = PassContext()
+        steps = sharded().steps
+        at = next(n for n, step in enumerate(steps) if isinstance(step, ShardingPropagation))
         chosen = mesh_of_text(mesh) if mesh else None
         if chosen is not None and _is_bare(module):
             annotate(module, chosen, inputs, outputs)
-        _run(module, ctx, ShardingImporter(), FlattenCallGraph(), ConstantSplitter())
+        _run(module, ctx, *steps[:at])
         if chosen is not None:
             remeshed(module, chosen)
             annotate(module, chosen, inputs, outputs)
@@ -140,13 +139,15 @@ class ShardingReport:
             )
         shardings, done, _ = find_shardings(module)
         shardings.write(module)
-        return ShardingReport(module, shardings.mesh, shardings, done, Reasons(done), auto=auto)
+        if any([ctx.run_pass(step, module) for step in steps[at + 1 :]]):
+            shardings = ProgramShardings.read(module)
+        return ShardingReport(module, shardings.mesh, shardings, done, Reasons(done), auto=auto, decisions=ctx.trace.decisions)
 
     def partition(self, target: Target) -> None:
         """Make one device's program and estimate its collectives on a machine."""
         module = self.module.clone()
         try:
-            _run(module, PassContext(), SpmdPartitioner(), Dce(), TupleSimplifier(), Cse())
+            _run(module, PassContext(), partitioned())
         except HeronError as error:
             self.refusal = error
             return
@@ -177,10 +178,24 @@ class ShardingReport:
     def why(self, name: str) -> Answer:
         """The chain of steps that led to a value's sharding, and what was refused. Raises CLI039."""
         v = self.value(name)
-        steps = [f"  {step}" for step in self.reasons.chain(v.instruction, v.index)]
-        refused = [f"  {refusal}" for refusal in v.refusals]
+        steps = list(map(str, self.reasons.chain(v.instruction, v.index))) or ["no axis reached it"]
         head = f"%{v.name} {v.shape.bare} is {v.text}, {v.local.bare} on each device"
-        return Answer(head, lines=[*(steps or ["  no axis reached it"]), *refused])
+        if not self._is_changed(v.instruction, v.index, v.sharding):
+            return Answer(head, lines=[*steps, *map(str, v.refusals)])
+        before = sharding_text(self.done, self._propagated(v.instruction, v.index))
+        later = [f"{d.rule}: {d.reason}" for d in self._later(v.instruction)]
+        return Answer(head, lines=[*later, f"propagation gave {before}:", *steps])
+
+    def _later(self, i: Instruction) -> list[Decision]:
+        """The decisions of passes behind propagation about a value."""
+        return [d for d in self.decisions if d.ok and d.subject == i.name and d.rule != _PROPAGATION]
+
+    def _propagated(self, i: Instruction, index: ShapeIndex) -> TensorSharding:
+        return self.done.final[self.done.flow.slot(i, index)]
+
+    def _is_changed(self, i: Instruction, index: ShapeIndex, s: TensorSharding) -> bool:
+        """Whether a pass behind propagation knew better."""
+        return s.dims != self._propagated(i, index).dims
 
     def values(self) -> Iterator[Value]:
         """Every array of the program but scalars and constants, in order."""
@@ -213,6 +228,10 @@ class ShardingReport:
             local = leaf.with_dims(self.mesh.local_dims(leaf.dims, s))
             name = i.name + ("{" + ",".join(map(str, index)) + "}" if index else "")
             steps, refusals = self.reasons.steps(i, index), self.reasons.refusals(i, index)
+            if self._is_changed(i, index, s):
+                by = next((d.rule for d in self._later(i)), "a later pass")
+                steps = [Step(name, d, self.mesh.text(axes), tie=by) for d, axes in enumerate(s.dims) if axes]
+                refusals = []
             yield Value(i, index, name, leaf, s, sharding_text(self.done, s), local, steps, refusals)
 
     def to_json(self) -> dict[str, Any]:

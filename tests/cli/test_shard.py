@@ -123,3 +123,14 @@ ENTRY e {
 def test_errors(program: str, options: tuple[str, ...], code: str, words: str) -> None:
     shown = heron("shard", program, *options)
     assert shown.code == 2 and code in shown.err and words in shown.err, shown.err
+
+
+def test_the_example_is_what_jax_makes(root: Path = Path(__file__).parents[2]) -> None:
+    """docs/use/sharding.md shows it; JAX may only rename and renumber."""
+    import subprocess
+    import sys
+
+    made = subprocess.run(
+        [sys.executable, str(root / "examples" / "sharded_matmul.py")], capture_output=True, text=True, timeout=300
+    )
+    assert made.stdout == (root / "examples" / "sharded_matmul.mlir").read_text(), made.stderr

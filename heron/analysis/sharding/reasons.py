@@ -40,7 +40,7 @@ class Step:
         axes: the axes as text, ``'x', 'y':(1)2``.
         source: the neighbour that had them before; "" where they were given.
         by: the instruction that ties the two together: ``dot.1``; of given axes the constraint, if any.
-        tie: the kind of tie in words, of an op its opcode.
+        tie: the kind of tie in words, of an op its opcode; of given axes the pass that gave them, if any.
         rule: the sharding rule's text.
         level: the level of op priority, from 1; 0 where the axes were given.
         priority: the user's priority.

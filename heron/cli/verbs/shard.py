@@ -84,7 +84,9 @@ def command(
     report = ShardingReport.of(load_module(file, target), mesh, inputs, outputs, limit)
     if why is not None:
         answer = report.why(_named(report, why))
-        print_json(answer.to_json()) if as_json else print_text("\n".join([answer.text, *answer.lines]))
+        print_json(answer.to_json()) if as_json else print_text(
+            "\n".join([answer.text, *(f"  {line}" for line in answer.lines)])
+        )
         return
     if tiles is not None:
         _tiles(report, report.value(_named(report, tiles)), draw)
@@ -183,6 +185,8 @@ def _why(v: Value) -> str:
 
 
 def _giver(s: Step) -> str:
+    if s.tie:
+        return f"by {s.tie}"
     return f"by %{s.by}" if s.by else "given"
 
 
