@@ -54,6 +54,10 @@ class Direction(enum.IntFlag):
     BOTH = 3
 
 
+#: what GSPMD's barriers let through
+_BARRIERS = {"ShardBarrierFrom": Direction.BACKWARD, "ShardBarrierTo": Direction.FORWARD}
+
+
 @dataclass(frozen=True, slots=True)
 class Link:
     """Slots tied together by a rule.
@@ -216,6 +220,9 @@ class _Builder:
         if i.opcode == "custom-call":
             return self.custom_call(i, operands)
         found = self.fresh(i)
+        if i.opcode == "copy" and i.shape.is_tuple:
+            self.alike(i, operands, found)
+            return found
         rule = rule_of(i)
         if rule is not None:
             self.draft(i, Tie.ELEMENTWISE if i.op.is_elementwise else Tie.OP, rule, operands, found)
@@ -292,14 +299,20 @@ class _Builder:
                 self.draft(i, Tie.OP, rule, operands, found)
             return found
         found = self.grouped(i, operands)
-        allowed = Direction.BOTH
+        allowed = _BARRIERS.get(target, Direction.BOTH)
         if target == "xla.sdy.PropagationBarrier":
             allowed = Direction[i.extras.get("frontend_attributes", {}).get("xla.sdy.allowed_direction", "NONE")]
+        self.alike(i, operands, found, allowed)
+        return found
+
+    def alike(
+        self, i: Instruction, operands: Sequence[int], found: Sequence[int], allowed: Direction = Direction.BOTH
+    ) -> None:
+        """Tie each leaf of the value to that of the operand."""
         for a, b in zip(operands, found, strict=True):
             if a >= 0:
                 rule = identity(self.flow.shapes[self.slot_of[b]].dims, 1)
                 self.link(i, Tie.ELEMENTWISE, rule, (a, b), 1, allowed)
-        return found
 
     def grouped(self, i: Instruction, operands: Sequence[int]) -> list[int]:
         """The values of a marker; one that names a group becomes a member of it."""

@@ -207,6 +207,24 @@ def test_a_barrier_lets_one_direction_through(direction: str, reached: tuple[str
     assert {n for n in ("c", "r") if s[n] == "[{'x'}]"} == set(reached)
 
 
+def test_barriers_of_gspmd():
+    s = shardings("""
+      a = f32[8] parameter(0), @[{'x'}]
+      f = f32[8] custom-call(a), custom_call_target="ShardBarrierFrom"
+      t = f32[8] custom-call(a), custom_call_target="ShardBarrierTo"
+      ROOT r = (f32[8], f32[8]) tuple(f, t)""")
+    assert s["f"] == "[{}]" and s["t"] == "[{'x'}]"
+
+
+def test_a_copy_of_a_tuple_has_the_shardings_of_its_parts():
+    s = shardings("""
+      a = f32[8] parameter(0), @[{'x'}]
+      b = f32[4,4] parameter(1), @[{}, {'y'}]
+      t = (f32[8], f32[4,4]) tuple(a, b)
+      ROOT c = (f32[8], f32[4,4]) copy(t)""")
+    assert s["c.0"] == "[{'x'}]" and s["c.1"] == "[{}, {'y'}]"
+
+
 def test_an_optimization_barrier_is_passed():
     s = shardings("""
       a = f32[8] parameter(0), @[{'x'}]
