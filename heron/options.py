@@ -29,6 +29,8 @@ SHAPE_CHECKS = ("runtime", "compile-time", "ignore")
 TRITON = ("auto", "on", "off")
 #: when TMA, a GPU's copy engine, loads operands
 TMA = ("auto", "on", "off", "specialized")
+#: what happens when a large part of a program's data moves between devices
+RESHARDS = ("note", "warn", "error")
 #: the checks of the simulated GPU
 SIM_CHECKS = ("races", "bounds", "uninit", "divergence")
 
@@ -131,6 +133,10 @@ class Options:
     frozen: bool = _field(False, "a choice that the lock file lacks is an error")
     compile_timeout: int = _field(0, "seconds after which a compile fails with the step in progress; 0: no limit")
     device_timeout: int = _field(600, "seconds that devices wait for others at a collective; 0: no limit")
+    large_reshards: str = _field(
+        "note", "a collective that moves much of a program's bytes is a note, a warning or an error", RESHARDS
+    )
+    reshard_share: int = _field(25, "the percentage of a program's bytes from which a reshard is large")
     cache: bool = _field(False, "keep machine code and PTX in files for later compiles (docs/use/cache.md)")
 
     def __post_init__(self) -> None:

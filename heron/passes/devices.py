@@ -24,6 +24,7 @@ from heron.passes.framework.shares import is_partitioned
 from heron.passes.layout.bitcast_decomposer import BitcastDecomposer
 from heron.passes.sharding.auto_sharding import AutoSharding
 from heron.passes.sharding.constant_splitter import ConstantSplitter
+from heron.passes.sharding.large_reshards import LargeReshards
 from heron.passes.sharding.sharding_importer import ShardingImporter
 from heron.passes.sharding.sharding_propagation import ShardingPropagation
 from heron.passes.sharding.spmd_partitioner import SpmdPartitioner
@@ -89,6 +90,8 @@ def partitioned() -> Pipeline:
             Dce(),
             # whoever runs the program takes back what no result has taken the place of
             OptimizeInputOutputBufferAlias(),
+            # what is left to say
+            LargeReshards(),
         ],
     )
 
