@@ -16,6 +16,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
+from functools import lru_cache
 
 from heron.analysis.sharding.edges import Direction, Flow, Link, Tie, flow_of
 from heron.analysis.sharding.program import ProgramShardings
@@ -24,7 +25,7 @@ from heron.analysis.sharding.step import Step
 from heron.hlo.facts import has_start_operands
 from heron.hlo.ir.instruction import Instruction
 from heron.hlo.ir.module import Module
-from heron.hlo.ir.op import Trait
+from heron.hlo.ir.op import Op, Trait
 from heron.hlo.sharding.atoms import AtomicMesh, Axes, TensorSharding
 
 #: directions along pass-through factors and along the others
@@ -85,7 +86,8 @@ def propagate(
     _hold(module, flow, tuple(parameters), tuple(results))
     run = _Run(flow, shardings.mesh)
     run.all()
-    final = [s.close() for s in _even(module, flow, shardings.mesh, run.current())]
+    closed = [s.close() for s in run.shardings]
+    final = _even(module, flow, shardings.mesh, run.current(), [closed[n] for n in run.state])
     done = Propagated(flow, shardings.mesh, final, run.current(), run.changes)
     for i, slots in flow.leaves.items():
         _set(shardings, i, slots, final)
@@ -126,9 +128,10 @@ def _hold(module: Module, flow: Flow, parameters: tuple[bool, ...], results: tup
                 flow.initial[slot] = s.close()
 
 
-def _even(module: Module, flow: Flow, mesh: AtomicMesh, found: list[TensorSharding]) -> list[TensorSharding]:
-    """The shardings, those chosen for parameters and results cut back to whole axes that divide the dimensions."""
-    found = list(found)
+def _even(
+    module: Module, flow: Flow, mesh: AtomicMesh, found: list[TensorSharding], closed: list[TensorSharding]
+) -> list[TensorSharding]:
+    """The closed shardings, those chosen for parameters and results cut back to whole axes that divide."""
     for slots in _interface(module, flow):
         for slot in slots:
             s, dims = found[slot], flow.shapes[slot].dims
@@ -136,8 +139,8 @@ def _even(module: Module, flow: Flow, mesh: AtomicMesh, found: list[TensorShardi
                 _dividing(mesh, axes, size) if is_open else axes
                 for axes, size, is_open in zip(s.dims, dims, s.is_open, strict=True)
             ]
-            found[slot] = replace(s, dims=tuple(cut))
-    return found
+            closed[slot] = replace(closed[slot], dims=tuple(cut))
+    return closed
 
 
 def _dividing(mesh: AtomicMesh, axes: Axes, size: int) -> Axes:
@@ -165,7 +168,8 @@ class _Run:
         self.priority = 0
         self.shardings: list[TensorSharding] = []
         self.numbers: dict[TensorSharding, int] = {}
-        self.state = [self.number(_at_first(s)) for s in flow.initial]
+        numbers = {id(s): self.number(_at_first(s)) for s in {id(s): s for s in flow.initial}.values()}
+        self.state = [numbers[id(s)] for s in flow.initial]
         self.steps: list[Step] = []
         links = flow.links
         known: dict[tuple[OpRule, Tie], int] = {}
@@ -283,15 +287,20 @@ def _listeners(flow: Flow) -> list[list[int]]:
 # -- priorities ------------------------------------------------------------------------------------------------------
 def _schedule(link: Link) -> tuple[int, ...]:
     """The directions of a link at each level, as 4 x those along pass-through factors + those along the others."""
-    both, none, forward, backward = Direction.BOTH, Direction.NONE, Direction.FORWARD, Direction.BACKWARD
-    if link.allowed is not both or link.tie is Tie.RESULT or link.tie is Tie.BORDER:
+    if link.allowed is not Direction.BOTH or link.tie is Tie.RESULT or link.tie is Tie.BORDER:
         return (5 * link.allowed,) * LEVELS
+    return _levels(link.at.op, link.is_pass_through, link.has_single_uses)
+
+
+@lru_cache(1024)
+def _levels(op: Op, is_pass_through: bool, has_single_uses: bool) -> tuple[int, ...]:
+    both, none, forward, backward = Direction.BOTH, Direction.NONE, Direction.FORWARD, Direction.BACKWARD
     alone = many = none
-    if link.is_pass_through:
-        alone, many = (both if link.has_single_uses else none), both
-    elif has_start_operands(link.at.op):
-        alone, many = (forward if link.has_single_uses else none), forward
-    wide = backward if link.at.opcode == "broadcast" else both
+    if is_pass_through:
+        alone, many = (both if has_single_uses else none), both
+    elif has_start_operands(op):
+        alone, many = (forward if has_single_uses else none), forward
+    wide = backward if op.name == "broadcast" else both
     levels: tuple[_Directions, ...] = (
         (alone, alone),
         (many, many),
@@ -299,7 +308,7 @@ def _schedule(link: Link) -> tuple[int, ...]:
         (many | wide, many | wide),
         (both, both),
     )
-    return tuple(4 * passing + other for passing, other in levels)
+    return tuple(int(4 * passing + other) for passing, other in levels)
 
 
 def _at_first(s: TensorSharding) -> TensorSharding:

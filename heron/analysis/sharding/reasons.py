@@ -15,6 +15,8 @@ from functools import cached_property
 
 from heron.analysis.sharding.edges import Link, Tie
 from heron.analysis.sharding.propagate import Change, Propagated
+from heron.analysis.sharding.rule import OpRule
+from heron.analysis.sharding.step import Refusal
 from heron.analysis.sharding.step import Step as RuleStep
 from heron.hlo.ir.instruction import Instruction
 from heron.hlo.ir.shape import ShapeIndex
@@ -93,6 +95,8 @@ class Reasons:
     def __init__(self, done: Propagated) -> None:
         self.done = done
         self.flow, self.mesh = done.flow, done.mesh
+        self._arrived: dict[int, dict[int, _Arrival]] = {}
+        self._known: dict[tuple[OpRule, Tie, tuple[int, ...]], list[Refusal]] = {}
 
     def name(self, slot: int) -> str:
         """The name of a slot's value: its instruction, with the tuple index where it is part of a tuple."""
@@ -130,15 +134,24 @@ class Reasons:
 
     # -- arrivals ----------------------------------------------------------------------------------------------------
     @cached_property
-    def _arrivals(self) -> list[dict[int, _Arrival]]:
-        """For each slot and atom the last arrival. Atoms that were not given arrive by a change."""
-        found: list[dict[int, _Arrival]] = []
-        for s in self.flow.initial:
-            found.append({a: _Arrival(-1, d) for d, axes in enumerate(s.dims) for a in axes})
+    def _changes(self) -> dict[int, list[int]]:
+        """The numbers of the changes of each slot that had any."""
+        found: dict[int, list[int]] = {}
         for n, change in enumerate(self.done.changes):
-            for d, (old, new) in enumerate(zip(change.old.dims, change.new.dims, strict=True)):
-                for atom in new[len(old) :]:
-                    found[change.slot].setdefault(atom, _Arrival(n, d))
+            found.setdefault(change.slot, []).append(n)
+        return found
+
+    def _arrivals(self, slot: int) -> dict[int, _Arrival]:
+        """The arrival of each atom in a slot. Atoms that were not given arrive by a change."""
+        found = self._arrived.get(slot)
+        if found is None:
+            given = enumerate(self.flow.initial[slot].dims)
+            found = self._arrived[slot] = {a: _Arrival(-1, d) for d, axes in given for a in axes}
+            for n in self._changes.get(slot, ()):
+                change = self.done.changes[n]
+                for d, (old, new) in enumerate(zip(change.old.dims, change.new.dims, strict=True)):
+                    for atom in new[len(old) :]:
+                        found.setdefault(atom, _Arrival(n, d))
         return found
 
     @cached_property
@@ -176,7 +189,7 @@ class Reasons:
         for atom in axes:
             if only is not None and atom not in only:
                 continue
-            arrival = self._arrivals[slot].get(atom)
+            arrival = self._arrivals(slot).get(atom)
             n = -1 if arrival is None else arrival.change
             key = n, (slot if n < 0 else self._source(self.done.changes[n], n, d, atom))
             if run and key != last and last is not None:
@@ -194,16 +207,21 @@ class Reasons:
         mine = {f for k, s in enumerate(link.slots) if s == change.slot for f in arrays[k][d]}
         best, when = change.slot, n
         for k, slot in enumerate(link.slots):
-            arrival = self._arrivals[slot].get(atom)
+            arrival = self._arrivals(slot).get(atom)
             if slot == change.slot or arrival is None or arrival.change >= when:
                 continue
             if mine & set(arrays[k][arrival.dim]):
                 best, when = slot, arrival.change
         return best
 
-    def _refusals(self, link: Link):
-        step = RuleStep(link.rule, self.mesh, link.tie is Tie.ELEMENTWISE, link.tie is Tie.BORDER)
-        return step.refusals([self.done.before_closing[s] for s in link.slots])
+    def _refusals(self, link: Link) -> list[Refusal]:
+        shardings = tuple(self.done.before_closing[s] for s in link.slots)
+        key = link.rule, link.tie, tuple(map(id, shardings))
+        found = self._known.get(key)
+        if found is None:
+            step = RuleStep(link.rule, self.mesh, link.tie is Tie.ELEMENTWISE, link.tie is Tie.BORDER)
+            found = self._known[key] = step.refusals(shardings)
+        return found
 
 
 def _name(i: Instruction, index: ShapeIndex) -> str:

@@ -15,7 +15,7 @@ from heron.passes.framework.registry import register
 from heron.passes.sharding.model.constraints import apply_constraints, is_constraint
 
 #: values whose reasons go into the trace
-MOST_DECISIONS = 400
+MOST_DECISIONS = 200
 
 
 @register
