@@ -20,6 +20,7 @@ from heron.hlo.ir.instruction import Instruction
 from heron.hlo.ir.module import Module
 from heron.hlo.ir.origin import origin
 from heron.hlo.ir.shape import Shape, ShapeIndex
+from heron.hlo.sharding import Sharding
 from heron.hlo.sharding.atoms import AtomicMesh, TensorSharding
 from heron.options import Options
 from heron.passes.devices import partitioned, sharded
@@ -92,6 +93,7 @@ class ShardingReport:
 
     Attributes:
         module: the global program.
+        before: the same ahead of propagation.
         partitioned: one device's program; None if it cannot be made, and `refusal` says why.
     """
 
@@ -100,6 +102,7 @@ class ShardingReport:
     shardings: ProgramShardings
     done: Propagated
     reasons: Reasons
+    before: Module
     partitioned: Module | None = None
     refusal: HeronError | None = None
     auto: AutoReport | None = None
@@ -137,11 +140,14 @@ class ShardingReport:
             raise HeronError(
                 "CLI063", "the program is for one device, or nothing in it is sharded", where=module.name, hint=hint
             )
+        before = module.clone()
         shardings, done, _ = find_shardings(module)
         shardings.write(module)
         if any([ctx.run_pass(step, module) for step in steps[at + 1 :]]):
             shardings = ProgramShardings.read(module)
-        return ShardingReport(module, shardings.mesh, shardings, done, Reasons(done), auto=auto, decisions=ctx.trace.decisions)
+        made = Reasons(done)
+        decisions = ctx.trace.decisions
+        return ShardingReport(module, shardings.mesh, shardings, done, made, before, auto=auto, decisions=decisions)
 
     def partition(self, target: Target) -> None:
         """Make one device's program and estimate its collectives on a machine."""
@@ -153,19 +159,33 @@ class ShardingReport:
             return
         self.partitioned = module
         self._compile(module.clone(), target)
-        cost = program_cost(module, target)
-        for step in cost.steps:
-            op = communicates(step.instruction)
-            if op is None:
+        self.transfers = list(_transfers(module, target))
+
+    @property
+    def wire_bytes(self) -> float:
+        """Bytes on the wire of each device in one run."""
+        return sum(t.runs * t.wire_bytes for t in self.transfers)
+
+    def savings(self, name: str, target: Target) -> list[tuple[str, float]]:
+        """The shardings of a value that differ in one axis from its own and for which the program sends fewer bytes,
+        with these bytes, fewest first. The value is constrained to each of them in turn; `partition` comes first."""
+        v = self.value(name)
+        found: list[tuple[str, float]] = []
+        for s in _one_axis_changes(self.mesh, v.sharding):
+            module = self.before.clone()
+            i = next(i for i in module.instructions() if i.name == v.instruction.name)
+            _constrain(module, i, self.mesh.write(s))
+            ctx = PassContext()
+            steps = sharded().steps
+            at = next(n for n, step in enumerate(steps) if isinstance(step, ShardingPropagation))
+            try:
+                _run(module, ctx, *steps[at:], partitioned())
+            except HeronError:
                 continue
-            devices = group_size(op, module)
-            payload = max(_bytes(op), sum(map(_bytes, op.operands)))
-            wire = payload * WAYS[op.opcode.removesuffix("-start")].part(devices) if devices > 1 else 0.0
-            self.transfers.append(
-                Transfer(
-                    op.name, op.opcode, origin(op), devices, payload, wire, step.estimate.seconds, step.runs, step.known
-                )
-            )
+            sent = sum(t.runs * t.wire_bytes for t in _transfers(module, target))
+            if sent < self.wire_bytes:
+                found.append((sharding_text(self.done, s), sent))
+        return sorted(found, key=lambda pair: pair[1])
 
     def _compile(self, module: Module, target: Target) -> None:
         """Estimate the time of a run and the memory of one device, from its program after all passes."""
@@ -242,12 +262,51 @@ class ShardingReport:
             "devices": self.mesh.count,
             "values": [v.to_json() for v in self.values()],
             "collectives": [t.to_json() for t in self.transfers],
-            "wire_bytes": sum(t.runs * t.wire_bytes for t in self.transfers),
+            "wire_bytes": self.wire_bytes,
             "seconds": self.seconds,
             "peak_bytes": self.peak,
             "refusal": None if self.refusal is None else str(self.refusal),
             "auto": None if self.auto is None else self.auto.to_json(),
         }
+
+
+def _transfers(module: Module, target: Target) -> Iterator[Transfer]:
+    """The collectives of one device's program."""
+    for step in program_cost(module, target).steps:
+        op = communicates(step.instruction)
+        if op is None:
+            continue
+        devices = group_size(op, module)
+        payload = max(_bytes(op), sum(map(_bytes, op.operands)))
+        wire = payload * WAYS[op.opcode.removesuffix("-start")].part(devices) if devices > 1 else 0.0
+        seconds, runs = step.estimate.seconds, step.runs
+        yield Transfer(op.name, op.opcode, origin(op), devices, payload, wire, seconds, runs, step.known)
+
+
+def _one_axis_changes(mesh: AtomicMesh, s: TensorSharding) -> Iterator[TensorSharding]:
+    """Closed shardings in which one axis of the mesh splits another dimension than in `s`, or none."""
+    for number in range(len(mesh.mesh.axes)):
+        atoms = tuple(n for n, axis in enumerate(mesh.axes) if axis.number == number)
+        if s.manual & set(atoms):
+            continue
+        without = [tuple(a for a in axes if a not in atoms) for axes in s.dims]
+        for d in range(-1, s.rank):
+            dims = [(*axes, *atoms) if n == d else axes for n, axes in enumerate(without)]
+            changed = TensorSharding.closed(dims, manual=s.manual)
+            if changed.dims != s.dims:
+                yield changed
+
+
+def _constrain(module: Module, i: Instruction, sharding: Sharding) -> None:
+    """Put a constraint behind a value."""
+    home = i.parent
+    assert home is not None
+    constraint = home.add("custom-call", [i], i.shape, custom_call_target="Sharding")
+    constraint.sharding = sharding
+    others = [u for u in i.users if u is not constraint]
+    i.replace_uses_with(constraint, others)
+    if home.root is i:
+        home.root = constraint
 
 
 def _is_bare(module: Module) -> bool:

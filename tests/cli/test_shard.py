@@ -134,3 +134,21 @@ def test_the_example_is_what_jax_makes(root: Path = Path(__file__).parents[2]) -
         [sys.executable, str(root / "examples" / "sharded_matmul.py")], capture_output=True, text=True, timeout=300
     )
     assert made.stdout == (root / "examples" / "sharded_matmul.mlir").read_text(), made.stderr
+
+
+def test_changes_of_one_axis_that_save_bytes(tmp_path: Path) -> None:
+    """The two constraints of a chain differ; the value between them may follow either, or neither."""
+    mesh = "mesh['x'=2]"
+    path = tmp_path / "held.hlo"
+    path.write_text(f"""HloModule held, num_partitions=2
+ENTRY e {{
+  a = f32[8,8] parameter(0), sharding={{{mesh}, [{{'x'}}, {{}}]}}
+  n = f32[8,8] negate(a), sharding={{{mesh}, [{{}}, {{'x'}}]}}
+  t = f32[8,8] tanh(n)
+  ROOT c = f32[8,8] copy(t), sharding={{{mesh}, [{{'x'}}, {{}}]}}
+}}""")
+    shown = heron("shard", str(path), "--why", "a", "--try")
+    assert shown.code == 0, shown.err
+    assert "no change of one axis sends fewer bytes than" in shown.out
+    document = json.loads(heron("shard", str(path), "--why", "t", "--try", "--json").out)
+    assert any("bytes" in line for line in document["lines"])

@@ -23,6 +23,7 @@ from heron.trace.summary import seconds, size, table
 if TYPE_CHECKING:
     from heron.analysis.sharding.reasons import Step
     from heron.cli.sharding_report import ShardingReport, Value
+    from heron.targets import Target
 
 
 @click.command(
@@ -49,6 +50,7 @@ if TYPE_CHECKING:
 @click.option("--top", metavar="N", type=click.IntRange(1), default=20, show_default=True, help="Values to show.")
 @click.option("--all", "everything", is_flag=True, help="Show all values.")
 @click.option("--why", metavar="NAME", help="Show how each axis of a value came to it, back to what was given.")
+@click.option("--try", "trial", is_flag=True, help="With --why: try each change of one axis of the value.")
 @click.option("--tiles", metavar="NAME", help="Show the tiles of a value and the devices that have them.")
 @click.option("--draw", metavar="OUT", help="Draw the program, or the tiles: OUT.svg, or a page OUT.html.")
 @target_option
@@ -63,6 +65,7 @@ def command(
     top: int,
     everything: bool,
     why: str | None,
+    trial: bool,
     tiles: str | None,
     draw: str | None,
     target: str,
@@ -84,6 +87,9 @@ def command(
     report = ShardingReport.of(load_module(file, target), mesh, inputs, outputs, limit)
     if why is not None:
         answer = report.why(_named(report, why))
+        if trial:
+            report.partition(machine)
+            answer.lines.extend(_savings(report, _named(report, why), machine))
         print_json(answer.to_json()) if as_json else print_text(
             "\n".join([answer.text, *(f"  {line}" for line in answer.lines)])
         )
@@ -105,6 +111,15 @@ def _named(report: ShardingReport, name: str) -> str:
     """The name of parameter N where a number is given, else the name."""
     parameters = report.module.entry.parameters
     return parameters[int(name)].name if name.isdigit() and int(name) < len(parameters) else name
+
+
+def _savings(report: ShardingReport, name: str, machine: Target) -> list[str]:
+    """Sentences about the changes of one axis that save the most."""
+    before = report.wire_bytes
+    found = report.savings(name, machine)
+    if not found:
+        return [f"no change of one axis sends fewer bytes than {before:,.0f}"]
+    return [f"constrained to {text} the program sends {sent:,.0f} bytes, not {before:,.0f}" for text, sent in found[:3]]
 
 
 def _tiles(report: ShardingReport, value: Value, draw: str | None) -> None:
