@@ -58,7 +58,7 @@ class Direction(enum.IntFlag):
 _BARRIERS = {"ShardBarrierFrom": Direction.BACKWARD, "ShardBarrierTo": Direction.FORWARD}
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class Link:
     """Slots tied together by a rule.
 
@@ -108,6 +108,9 @@ class Flow:
             raise IndexError(f"{i.name} has no leaf {list(index)}")
         is_result = i.is_root and i.parent is not None and i.parent.is_entry and Trait.TUPLE in i.op.traits
         return (self.results if is_result else self.leaves[i])[indices.index(index)]
+
+
+_free = lru_cache(TensorSharding.free)
 
 
 @lru_cache(4096)
@@ -162,13 +165,14 @@ class _Builder:
         if not shape.is_array:
             return -1
         flow = self.flow
+        sharding = self.shardings.of(i, index) if self.shardings.has(i) else _free(shape.rank)
         if slot < 0:
             slot = len(flow.shapes)
             flow.shapes.append(shape)
             flow.names.append((i, index))
-            flow.initial.append(self.shardings.of(i, index))
+            flow.initial.append(sharding)
         elif is_free(flow.initial[slot]):
-            flow.initial[slot] = self.shardings.of(i, index)
+            flow.initial[slot] = sharding
         self.slot_of.append(slot)
         self.uses.append(0)
         self.ranks.append(shape.rank)
@@ -176,6 +180,8 @@ class _Builder:
 
     def fresh(self, i: Instruction, like: Sequence[int] = ()) -> list[int]:
         """New values for all leaves of `i`; in the slots of the values `like` where they are given."""
+        if not like and i.shape.is_array:
+            return [self.new(i, (), i.shape)]
         slots = (self.slot_of[v] if v >= 0 else -1 for v in like) if like else iter(())
         return [self.new(i, index, leaf, next(slots, -1)) for index, leaf in i.shape.leaves()]
 

@@ -177,7 +177,14 @@ class _Run:
         self.schedule = [_schedule(link) for link in links]
         self.inner = [n for n, link in enumerate(links) if link.tie is not Tie.RESULT]
         self.outer = [n for n, link in enumerate(links) if link.tie is Tie.RESULT]
+        #: for each level the links that pass on more than at the level before
+        self.wider = [
+            [n for n in self.inner if level and self.schedule[n][level] != self.schedule[n][level - 1]]
+            for level in range(LEVELS)
+        ]
         self.told = _listeners(flow)
+        self.stack: list[int] = []
+        self.queued, self.dirty = bytearray(len(links)), bytearray(len(links))
         self.memo: dict[tuple[int, ...], tuple[tuple[int, int], ...]] = {}
 
     def number(self, s: TensorSharding) -> int:
@@ -216,22 +223,29 @@ class _Run:
                 self.state[slot] = self.number(_from_turn(now, initial, priority))
 
     def _level(self, level: int) -> None:
-        """Run one level to its fixed point; the links in the order of the program, then those that changes reach."""
+        """Run one level to its fixed point; the links in the order of the program, then those that changes reach.
+
+        Links that pass on no more than at the level before, and whose shardings have not changed since, have nothing
+        to do.
+        """
+        for n in range(len(self.dirty)) if not level else self.wider[level]:
+            self.dirty[n] = 1
         for n in self.outer:
-            self._visit(n, level, None, None)
-        stack = self.inner[::-1]
-        size = len(self.flow.links)
-        queued, dirty = bytearray(b"\1") * size, bytearray(b"\1") * size
+            self._visit(n, level)
+        stack = self.stack = self.inner[::-1]
+        queued, dirty = self.queued, self.dirty
+        for n in stack:
+            queued[n] = 1
         while stack:
             n = stack.pop()
             queued[n] = 0
             if dirty[n]:
                 dirty[n] = 0
-                self._visit(n, level, stack, (queued, dirty))
+                self._visit(n, level)
         for n in self.outer:
-            self._visit(n, level, None, None)
+            self._visit(n, level)
 
-    def _visit(self, n: int, level: int, stack: list[int] | None, marks: tuple[bytearray, bytearray] | None) -> None:
+    def _visit(self, n: int, level: int) -> None:
         slots = self.flow.links[n].slots
         state = self.state
         key = (self.step_of[n], self.schedule[n][level], *[state[s] for s in slots])
@@ -243,30 +257,27 @@ class _Run:
             old = state[slot]
             if old == new:
                 continue
+            self.dirty[n] = 1  # at the next level
             if old != key[2 + array]:  # the value is there twice, and has changed as the other array
-                if stack is not None and marks is not None:
-                    _push(stack, marks, (n,))
+                self._push((n,))
                 continue
             state[slot] = new
             self.changes.append(Change(slot, n, level, self.priority, self.shardings[old], self.shardings[new]))
-            if stack is not None and marks is not None:
-                _push(stack, marks, [m for m in self.told[slot] if m != n])
+            self._push([m for m in self.told[slot] if m != n])
+
+    def _push(self, links: Iterable[int]) -> None:
+        """Put links on the stack that are not there, to be looked at again."""
+        for m in links:
+            self.dirty[m] = 1
+            if not self.queued[m]:
+                self.queued[m] = 1
+                self.stack.append(m)
 
     def _compute(self, step: int, directions: int, *numbers: int) -> tuple[tuple[int, int], ...]:
         """The numbers of arrays that change, each with the number of its new sharding."""
         given = [self.shardings[n] for n in numbers]
         found = self.steps[step].run(given, Direction(directions >> 2), Direction(directions & 3))
         return tuple((n, self.number(new)) for n, (old, new) in enumerate(zip(given, found, strict=True)) if new != old)
-
-
-def _push(stack: list[int], marks: tuple[bytearray, bytearray], links: Iterable[int]) -> None:
-    """Put links on the stack that are not there, to be looked at again."""
-    queued, dirty = marks
-    for m in links:
-        dirty[m] = 1
-        if not queued[m]:
-            queued[m] = 1
-            stack.append(m)
 
 
 def _listeners(flow: Flow) -> list[list[int]]:
