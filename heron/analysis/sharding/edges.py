@@ -296,7 +296,8 @@ class _Builder:
             found = self.fresh(i)
             for a, b in zip(operands, found, strict=True):
                 if a >= 0:
-                    self.link(i, Tie.BORDER, identity(self.flow.shapes[self.slot_of[b]].dims, 1), (a, b), 1)
+                    local = tuple(map(min, *(self.flow.shapes[self.slot_of[v]].dims for v in (a, b))))
+                    self.link(i, Tie.BORDER, identity(local, 1), (a, b), 1)
             return found
         if target not in MARKERS or [o.shape.bare for o in i.operands] != [i.shape.bare]:
             found = self.fresh(i)

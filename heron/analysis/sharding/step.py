@@ -52,7 +52,7 @@ class Step:
         mesh: the atoms' sizes.
         is_elementwise: whether operands get no more axes than results have.
         is_border: whether this is the border of a manual computation: its arrays differ in atoms that are manual in
-            one of them and come first in every dimension of the other.
+            one of them and come first in every dimension of the other, so that what follows must divide the local size.
     """
 
     def __init__(self, rule: OpRule, mesh: AtomicMesh, is_elementwise: bool = False, is_border: bool = False) -> None:
@@ -106,7 +106,7 @@ class Step:
                     shares[f] = _Share(d, (), (), False, f == factors[-1])
                     continue
                 if f == factors[-1]:
-                    shares[f] = _Share(d, rest, (), is_open, True)
+                    shares[f] = _Share(d, rest, (), is_open, not self.is_border)
                     break
                 left, taken = self.sizes[f], 0
                 while taken < len(rest) and left % sizes[rest[taken]] == 0:
@@ -215,7 +215,7 @@ class Step:
         if not share.is_minor:
             before = self.mesh.size(axes)
             if self.sizes[f] % (before * self.mesh.sizes[atom]):
-                return f"it does not divide {self.sizes[f]}, and further elements of the dimension follow"
+                return f"it does not divide {self.sizes[f]}, and other elements of the dimension follow"
         if atom in taken:
             return "another dimension of it is split along it"
         return ""

@@ -289,6 +289,15 @@ def test_inside_a_manual_computation_the_other_axes_pass():
     assert s["c"] == s["g"] == "[{'x'}, {'y'}]"
 
 
+def test_axes_cross_the_border_where_they_divide_the_local_size():
+    s = shardings("""
+      l = f32[1,8] parameter(0), @[{?}, {?}], manual={'y'}
+      n = f32[1,8] negate(l), @[{'x'}, {?}], manual={'y'}
+      g = f32[4,8] custom-call(n), custom_call_target="SPMDShardToFullShape", @[{'y', ?}, {?}]
+      ROOT r = (f32[4,8]) tuple(g)""")
+    assert s["g"] == "[{'y'}, {}]"
+
+
 def test_what_may_not_be_chosen_is_whole():
     body = """
       a = f32[8,8] parameter(0), @[{'x'}, {}]
