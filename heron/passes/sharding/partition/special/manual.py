@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from heron.errors import HeronError
-from heron.hlo.sharding.atoms import TensorSharding
+from heron.hlo.sharding.atoms import Axes, TensorSharding
 from heron.passes.sharding.partition.part import Part
 from heron.passes.sharding.partition.registry import partitions
 
 if TYPE_CHECKING:
     from heron.hlo.ir.instruction import Instruction
+    from heron.hlo.ir.shape import Shape
     from heron.passes.sharding.partition.context import Partitioner
 
 
@@ -18,9 +20,10 @@ if TYPE_CHECKING:
 def enter(p: Partitioner, i: Instruction, operands: list[Part]) -> Part:
     """The share of a global array becomes an array that is local along the manual axes."""
     manual = p.wanted(i).manual
-    part = p.reshard(operands[0], p.wanted(i.operands[0]))
+    given = p.wanted(i.operands[0])
+    _need_outer(p, i, given, manual)
+    part = p.reshard(operands[0], replace(given, dims=_at_border(p, given, manual, i.shape)))
     inner = tuple(tuple(a for a in axes if a not in manual) for axes in part.sharding.dims)
-    _need_outer(p, i, part.sharding, manual)
     return Part(part.value, i.shape, TensorSharding.closed(inner, part.sharding.unreduced - manual, manual))
 
 
@@ -31,10 +34,23 @@ def leave(p: Partitioner, i: Instruction, operands: list[Part]) -> Part:
     outer = p.wanted(i)
     manual = part.sharding.manual - outer.manual
     _need_outer(p, i, outer, manual)
-    inner = tuple(tuple(a for a in axes if a not in manual) for axes in outer.dims)
+    dims = _at_border(p, outer, manual, part.shape)
+    inner = tuple(tuple(a for a in axes if a not in manual) for axes in dims)
     sums = outer.unreduced - manual
     local = p.reshard(part, TensorSharding.closed(inner, sums, part.sharding.manual))
-    return Part(local.value, i.shape, outer)
+    return p.reshard(Part(local.value, i.shape, replace(outer, dims=dims)), outer)
+
+
+def _at_border(p: Partitioner, outer: TensorSharding, manual: frozenset[int], local: Shape) -> tuple[Axes, ...]:
+    """The axes of each dimension at a border: other axes beside the manual ones only where they divide the local size.
+
+    Uneven shares of the local array are not those of the global one.
+    """
+    found: list[Axes] = []
+    for axes, size in zip(outer.dims, local.dims, strict=True):
+        others = [a for a in axes if a not in manual]
+        found.append(axes if size % p.mesh.size(others) == 0 else tuple(a for a in axes if a in manual))
+    return tuple(found)
 
 
 def _need_outer(p: Partitioner, i: Instruction, sharding: TensorSharding, manual: frozenset[int]) -> None:
