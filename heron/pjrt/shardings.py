@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Sequence
-from functools import cache
 
 from heron.analysis.cost.communication import communicates
 from heron.errors import HeronError
@@ -13,6 +12,7 @@ from heron.hlo.ir.instruction import Instruction
 from heron.hlo.ir.module import Module
 from heron.hlo.ir.shape import Shape
 from heron.hlo.sharding import Sharding, parse
+from heron.once import once
 from heron.pjrt.compile_options import CompileOptions
 
 #: header fields that say for how many devices a program is
@@ -150,7 +150,7 @@ def as_tiles(sharding: Sharding) -> str:
     return str(sharding.canonical())
 
 
-@cache
+@once
 def as_bytes(text: str) -> bytes:
     """A sharding's text as the bytes of an OpSharding."""
     from heron.hlo.proto.schema import MESSAGES

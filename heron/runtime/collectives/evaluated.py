@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from functools import cache
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -14,6 +13,7 @@ from heron.hlo.ir.computation import Computation
 from heron.hlo.ir.instruction import Instruction
 from heron.hlo.ir.module import Module
 from heron.hlo.ir.shape import Shape
+from heron.once import once
 from heron.runtime.collectives import current
 
 if TYPE_CHECKING:
@@ -68,7 +68,7 @@ def _arrays(value: Value) -> Iterator[np.ndarray]:
         yield value
 
 
-@cache
+@once
 def _instruction(text: str) -> Instruction:
     from heron.hlo.text import parse
 

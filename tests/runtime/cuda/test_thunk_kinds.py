@@ -21,9 +21,11 @@ from heron.runtime.cuda.libraries.recording import Recording
 from heron.runtime.cuda.library_calls import Calls
 from heron.runtime.cuda.plan import plan
 from heron.runtime.thunks import (
+    CollectiveThunk,
     ConditionalThunk,
     ConvolutionThunk,
     CopyThunk,
+    DeviceNumberThunk,
     FftThunk,
     GemmThunk,
     HostThunk,
@@ -48,6 +50,8 @@ SUPPORT = {
     WhileThunk: "a conditional node, or driven by the host",
     ConditionalThunk: "conditional nodes, or driven by the host",
     HostThunk: "a step of the host's between graphs",
+    DeviceNumberThunk: "refused at the first call (RUN089)",
+    CollectiveThunk: "refused at the first call (RUN089)",
     GemmThunk: "",
     LapackThunk: "",
     RowBlocksThunk: "",
