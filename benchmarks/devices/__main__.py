@@ -45,7 +45,7 @@ def measured(name: str, runs: int, partitioned: bool) -> dict[str, Any]:
             times[side].append(spent * 1e3)
             del result
     row = {side: statistics.median(each) for side, each in times.items()}
-    return {"name": name, **row, "ratio": row["heron"] / row["xla"], "error": worst_error(wanted, found)}
+    return {"name": name, **row, "ratio": row["heron"] / row["xla"], "error": worst_error(wanted, heron, found)}
 
 
 def main() -> None:
