@@ -89,7 +89,7 @@ class Client:
             raise HeronError(
                 "PJRT025",
                 f"device {number} belongs to process {self.topology.process_of(number)}, this is {self.process_index}",
-                why="work that several processes share needs a partitioner, which heron lacks",
+                why="a client runs programs on the devices of its own process",
                 hint="compute on devices of one process: jax.local_devices()",
             )
         why = f"there are {self.topology.count}; HERON_DEVICES sets how many"

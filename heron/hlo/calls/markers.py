@@ -43,8 +43,8 @@ CALLS = (
     *(
         Call(
             name, (name,),
-            refusal="it cuts values up among several devices, and heron has no partitioner",
-            hint="`heron eval --devices N` runs such a program, or compile what XLA's partitioner made of it",
+            refusal="it cuts values up among several devices, and the program is compiled for one",
+            hint="a program whose header says num_partitions=N is partitioned; `heron run FILE --devices N` runs it",
         )
         for name in sorted(BORDERS)
     ),
