@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+import pytest
+
 from heron.analysis.sharding.program import ProgramShardings
+from heron.hlo.sharding import parse as parse_sharding
 from heron.hlo.text import parse
 from heron.hlo.verifier import verify
+from heron.passes.devices import sharded
 from heron.passes.framework.context import PassContext
 from heron.passes.sharding.sharding_propagation import ShardingPropagation
 
@@ -169,3 +173,29 @@ ENTRY main {{
 }}""")
     PassContext().run_pass(ShardingPropagation(), module)
     assert not ProgramShardings.read(module).of(module.entry.parameters[0]).unreduced
+
+
+@pytest.mark.parametrize(
+    "marker",
+    [
+        'custom-call(VALUE), custom_call_target="Sharding", sharding={unknown shard_as 0}',
+        'custom-call(VALUE), custom_call_target="xla.sdy.ShardingGroup", custom_call_has_side_effect=true, '
+        'frontend_attributes={xla.sdy.sharding_group_id="0 : i64"}',
+    ],
+)
+def test_an_unused_member_of_a_group_counts(marker: str) -> None:
+    """JAX's shard_alike(x, y)[1]: nothing uses x, whose sharding y shall have."""
+    shape = "()" if "ShardingGroup" in marker else "s32[4,4]"
+    lines = [
+        "HloModule m, num_partitions=4\nENTRY e {",
+        "x = s32[4,4] parameter(0), sharding={devices=[2,2]<=[4]}",
+        "i = s32[4,4] iota(), iota_dimension=0",
+        f"a = {shape} {marker.replace('VALUE', 'x')}",
+        f"b = {shape} {marker.replace('VALUE', 'i')}",
+        "ROOT r = s32[4,4] negate(i)\n}" if shape == "()" else "ROOT r = s32[4,4] negate(b)\n}",
+    ]
+    module = parse("\n".join(lines).replace("ENTRY", "\nENTRY"))
+    module.header["allow_spmd_sharding_propagation_to_output"] = (True,)
+    sharded().run(module, PassContext())
+    found = module.entry.root.sharding
+    assert found is not None and found.plain == parse_sharding("{devices=[2,2]<=[4]}")

@@ -166,6 +166,8 @@ class _Reader:
         number = ShardGroup(read_group(attributes[f"{_PREFIX}sharding_group_id"]))
         marker = self._add(i, CONSTRAINT, x, x.shape, named_of(Sharding.unknown(), x.shape.rank, self.devices))
         self.found.groups[marker] = number
+        # nothing may use the value, and its sharding still counts for the others of the group
+        marker.attrs["custom_call_has_side_effect"] = True
         x.replace_uses_with(marker, [u for u in x.users if u is not marker and u is not i])
         if x.is_root:
             i.parent.root = marker

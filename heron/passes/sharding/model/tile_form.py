@@ -68,6 +68,8 @@ def _read(i: Instruction, text: str, found: Annotations, devices: int) -> None:
         raise error.located(str(i)[:200]) from None
     if sharding.group is not None:
         found.groups[i] = ShardGroup(sharding.group.number, sharding.group.exactly)
+        if i.opcode == "custom-call":  # unused, it still counts for the others of the group
+            i.attrs["custom_call_has_side_effect"] = True
 
 
 def _is_placed(i: Instruction, text: str) -> bool:
