@@ -26,8 +26,8 @@ from heron.hlo.ir.module import Module
 from heron.hlo.ir.shape import Shape
 from heron.hlo.sharding import parse as parse_sharding
 from heron.options import Options
-from heron.passes.devices import device_pipelines, is_global
 from heron.passes.framework.context import PassContext
+from heron.passes.framework.shares import is_global
 from heron.runtime.collectives.spread import Array, Spread
 from heron.runtime.dynamic_signature import DynamicSignature
 from heron.runtime.executable import Executable, KernelInfo, ProgramInfo, Signature
@@ -226,7 +226,7 @@ class PipelineRun:
             self._fix_sizes()
         pipelines = compilation.pipelines or compilation.machine.pipelines()
         #: the pipelines to come, by the stage that each one ends
-        self._rest = {**device_pipelines(), **pipelines} if is_global(self._module) else dict(pipelines)
+        self._rest = {**_device_pipelines(), **pipelines} if is_global(self._module) else dict(pipelines)
         self._stage = ""
 
     def is_past(self, stage: str) -> bool:
@@ -264,6 +264,13 @@ class PipelineRun:
         with c.trace.stage("sizes"):
             fixed_sizes().run(self._module, PassContext(options=c.options, trace=c.trace, target=c.target))
             self.size_checks = tuple(fix_interface(self._module))
+
+
+def _device_pipelines() -> dict[str, Pipeline]:
+    """The pipelines of programs for several devices. Their hundred modules are loaded for such programs alone."""
+    from heron.passes.devices import device_pipelines
+
+    return device_pipelines()
 
 
 def _signature(module: Module) -> Signature:

@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-from heron.hlo.facts import is_device_id
-from heron.hlo.ir.module import Module
-from heron.hlo.ir.op import Trait
 from heron.passes.collectives.all_gather_broadcast_reorder import AllGatherBroadcastReorder
 from heron.passes.collectives.all_gather_dynamic_slice_simplifier import AllGatherDynamicSliceSimplifier
 from heron.passes.collectives.all_reduce_folder import AllReduceFolder
@@ -20,7 +17,6 @@ from heron.passes.copies.flatten_call_graph import FlattenCallGraph
 from heron.passes.copies.optimize_input_output_buffer_alias import OptimizeInputOutputBufferAlias
 from heron.passes.framework.pipeline import Pipeline
 from heron.passes.framework.registry import named_pipeline
-from heron.passes.framework.shares import is_partitioned
 from heron.passes.layout.bitcast_decomposer import BitcastDecomposer
 from heron.passes.sharding.auto_sharding import AutoSharding
 from heron.passes.sharding.constant_splitter import ConstantSplitter
@@ -32,10 +28,6 @@ from heron.passes.simplify.cse import Cse
 from heron.passes.simplify.dce import Dce
 from heron.passes.simplify.tuple_simplifier import TupleSimplifier
 from heron.passes.tools.hlo_descheduler import HloDescheduler
-
-#: frontend attributes with shardings of Shardy begin so, and custom calls about shardings and manual computations
-_SHARDY = "xla.sdy."
-_CALLS = frozenset({"Sharding", "SPMDFullToShardShape", "SPMDShardToFullShape"})
 
 
 @named_pipeline("sharded")
@@ -99,24 +91,3 @@ def partitioned() -> Pipeline:
 def device_pipelines() -> dict[str, Pipeline]:
     """The pipelines by the stage that each one ends."""
     return {"sharded": sharded(), "partitioned": partitioned()}
-
-
-def is_global(module: Module) -> bool:
-    """Whether a module for several devices is a program on global arrays with shardings.
-
-    A program that asks which device it runs on, or has collectives outside of manual computations, is one of a single
-    device already, although its parameters may tell how they were sharded.
-    """
-    if module.num_partitions <= 1 or is_partitioned(module):
-        return False
-    sharded = talks = manual = False
-    for i in module.instructions():
-        sharded = sharded or "sharding" in i.extras
-        if i.opcode == "custom-call":
-            target = i.custom_call_target
-            sharded = sharded or target in _CALLS or target.startswith(_SHARDY)
-            manual = manual or target in _CALLS or target.startswith(_SHARDY)
-        elif any(name.startswith(_SHARDY) for name in i.extras.get("frontend_attributes", ())):
-            sharded = True
-        talks = talks or Trait.COLLECTIVE in i.op.traits or is_device_id(i)
-    return sharded and (manual or not talks)

@@ -10,7 +10,7 @@ from heron.errors import HeronError
 from heron.hlo.ir.module import Module
 from heron.hlo.text import parse
 from heron.options import Options
-from heron.passes.devices import is_global
+from heron.passes.framework.shares import is_global
 from heron.trace import Trace
 from tests.passes.sharding.devices import partition, sharded
 
