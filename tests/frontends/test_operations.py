@@ -68,6 +68,9 @@ CASES = {
     "(tensor<4x6xf32>, tensor<i32>, tensor<i32>) -> tensor<2x2xf32>": (
         "f32[2,2]{1,0} dynamic-slice(a, i, i), dynamic_slice_sizes={2,2}"
     ),
+    "stablehlo.dynamic_slice %s, , sizes = [] : (tensor<f32>) -> tensor<f32>": (
+        "f32[] dynamic-slice(s), dynamic_slice_sizes={}"
+    ),
     "stablehlo.optimization_barrier %a : tensor<4x6xf32>": "f32[4,6]{1,0} opt-barrier(a)",
     "stablehlo.dot_general %a, %b, contracting_dims = [1] x [1], precision = [DEFAULT, HIGHEST] : "
     "(tensor<4x6xf32>, tensor<4x6xf32>) -> tensor<4x4xf32>": "f32[4,4]{1,0} dot(a, b), lhs_contracting_dims={1}, "

@@ -77,7 +77,7 @@ class Forms(Attributes):
             elif token[:1].isalpha() and tokens[self.n + 1] in (",", ":", "{"):
                 op.words.append(token)
                 self.n += 1
-            else:
+            elif token != "," or not op.operands:  # a list without operands leaves its comma
                 return
             if tokens[self.n] != ",":
                 return
