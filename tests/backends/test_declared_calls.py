@@ -166,6 +166,7 @@ SAMPLES = [
     sample("cu_tridiagonal_solve_perturbed", "", _TRIDIAGONAL + " -> f32[2,5,3]"),
     sample("cusolver_syrk_ffi", "{transpose = true}", "f32[3,5] f32[5,5] f32[] f32[] -> f32[5,5]"),
     sample("cu_cholesky_update_ffi", "", "f32[4,4] f32[4] -> f32[4,4] f32[4]"),
+    sample("cpu_csr_sparse_dense_ffi", "", "f32[5] s32[4] s32[5] f32[6,2] -> f32[3,2]"),
     sample("cu_threefry2x32_ffi", "", "u32[6] u32[6] u32[6] u32[6] -> u32[6] u32[6]"),
 ]
 

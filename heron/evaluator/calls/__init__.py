@@ -17,6 +17,7 @@ from heron.evaluator.calls import (  # noqa: F401  (all fill the table of target
     radix_sort,
     resharding,
     scan,
+    sparse,
     spectral,
     table,
     triangular,

@@ -2,7 +2,19 @@
 
 from __future__ import annotations
 
-from heron.hlo.calls import attention, convolution, gemm, lapack, markers, norm, python, radix_sort, scan, triangular
+from heron.hlo.calls import (
+    attention,
+    convolution,
+    gemm,
+    lapack,
+    markers,
+    norm,
+    python,
+    radix_sort,
+    scan,
+    sparse,
+    triangular,
+)
 from heron.hlo.calls.declaration import Call
 from heron.hlo.ir.instruction import Instruction
 
@@ -31,7 +43,7 @@ WRITTEN_OUT = (
 )
 CALLS = (
     *(gemm.CALL, convolution.CALL, attention.CALL, norm.CALL, triangular.CALL, radix_sort.CALL, scan.CALL),
-    *(*lapack.CALLS, *python.CALLS, *markers.CALLS, *WRITTEN_OUT, *REFUSED),
+    *(*lapack.CALLS, *sparse.CALLS, *python.CALLS, *markers.CALLS, *WRITTEN_OUT, *REFUSED),
 )
 
 _BY_TARGET = {target: call for call in CALLS for target in call.spelled() if not target.endswith("*")}
