@@ -141,9 +141,9 @@ def _unknown(code: str, kind: str, name: str, known: dict[str, Any], otherwise: 
 
 
 @cache
-def _pass_files() -> dict[str, str]:
-    """Modules under `heron.passes` by their last name, found without importing them."""
-    found: dict[str, str] = {}
+def _modules() -> tuple[str, ...]:
+    """All modules under `heron.passes`, found without importing them."""
+    found: list[str] = []
 
     def scan(paths: list[str], prefix: str) -> None:
         for info in pkgutil.iter_modules(paths):
@@ -151,17 +151,23 @@ def _pass_files() -> dict[str, str]:
             if info.ispkg:
                 scan([f"{path}/{info.name}" for path in paths], full)
             else:
-                found[info.name] = full
+                found.append(full)
 
     import heron.passes
 
     scan(list(heron.passes.__path__), "heron.passes")
-    return found
+    return tuple(found)
+
+
+@cache
+def _pass_files() -> dict[str, str]:
+    """Modules by their last name, under which a pass is looked for. Helpers of several folders may share one."""
+    return {module.rpartition(".")[2]: module for module in _modules()}
 
 
 @cache
 def _import_all() -> None:
-    for module in _pass_files().values():
+    for module in _modules():
         importlib.import_module(module)
     # backends stand above passes, so they are looked up by name, never imported by a statement
     backends = importlib.util.find_spec("heron.backends")
