@@ -9,7 +9,7 @@ module (→ sharded → partitioned) → hlo → fused → scheduled → buffers
 from __future__ import annotations
 
 import difflib
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import TYPE_CHECKING
@@ -22,6 +22,7 @@ from heron.backends.watchdog import watched
 from heron.buffers import assign
 from heron.buffers.report import report
 from heron.errors import HeronError
+from heron.hlo.ir.instruction import Instruction
 from heron.hlo.ir.module import Module
 from heron.hlo.ir.shape import Shape
 from heron.hlo.sharding import parse as parse_sharding
@@ -222,7 +223,10 @@ class PipelineRun:
         self.size_checks: tuple[SizeCheck, ...] = ()
         c = self._context = PassContext(options=compilation.options, trace=trace, target=compilation.target)
         c.asks = compilation.asks
-        if any(s.dynamic for i in self._module.instructions() for _, s in i.shape.leaves()):
+        # sizes that callers give would be parameters without a sharding: the partitioner refuses such programs
+        if is_dynamic(self._module.instructions()) and not (
+            is_global(self._module) and is_dynamic([*self._module.entry.parameters, self._module.entry.root])
+        ):
             self._fix_sizes()
         pipelines = compilation.pipelines or compilation.machine.pipelines()
         #: the pipelines to come, by the stage that each one ends
@@ -264,6 +268,11 @@ class PipelineRun:
         with c.trace.stage("sizes"):
             fixed_sizes().run(self._module, PassContext(options=c.options, trace=c.trace, target=c.target))
             self.size_checks = tuple(fix_interface(self._module))
+
+
+def is_dynamic(values: Iterable[Instruction]) -> bool:
+    """Whether any of the values has a dynamic dimension."""
+    return any(s.dynamic for i in values for _, s in i.shape.leaves())
 
 
 def _device_pipelines() -> dict[str, Pipeline]:

@@ -13,30 +13,24 @@ from heron.hlo.ir import replica_groups
 from heron.hlo.ir.instruction import Instruction
 from heron.hlo.ir.module import Module
 from heron.hlo.ir.replica_groups import Groups
+from heron.hlo.verifier.groups import Mode, mode
 
 
 def device_groups(i: Instruction, module: Module) -> Groups:
     """The groups of a collective with `replica_groups`, each in the order of its members."""
-    across = i.attrs.get("channel_id") is not None
-    if across and i.attrs.get("use_global_device_ids"):
-        ids = "devices"
-    elif across:
-        ids = "replicas and partitions" if "use_global_device_ids" in i.op.attributes else "partitions"
-    else:
-        ids = "replicas"
-    return _groups(i.attrs.get("replica_groups") or "{}", ids, module.replica_count, module.num_partitions)
+    return _groups(i.attrs.get("replica_groups") or "{}", mode(i), module.replica_count, module.num_partitions)
 
 
 @lru_cache(maxsize=256)
-def _groups(text: str, ids: str, replicas: int, partitions: int) -> Groups:
+def _groups(text: str, ids: Mode, replicas: int, partitions: int) -> Groups:
     given = replica_groups.parse(text)
-    if ids == "devices":
+    if ids is Mode.DEVICES:
         return given or (tuple(range(replicas * partitions)),)
-    if ids == "partitions":
+    if ids is Mode.PARTITIONS:
         given = given or (tuple(range(partitions)),)
         return tuple(tuple(r * partitions + p for p in g) for r in range(replicas) for g in given)
     given = given or (tuple(range(replicas)),)
-    if ids == "replicas":
+    if ids is Mode.REPLICAS:
         return tuple(tuple(r * partitions + p for r in g) for p in range(partitions) for g in given)
     return tuple(tuple(r * partitions + p for r in g for p in range(partitions)) for g in given)
 

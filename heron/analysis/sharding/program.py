@@ -160,7 +160,15 @@ def mesh_of(module: Module) -> Mesh:
             elif s.named.mesh != found[0]:
                 _two_meshes(i, s.named.mesh, *found)
     if found is not None:
-        return found[0]
+        mesh, first = found
+        if mesh.size != module.num_partitions:
+            raise HeronError(
+                "HLO027",
+                f"sharding: a mesh of {mesh.size} devices in a program for {module.num_partitions}",
+                where=str(first)[:200],
+                hint="num_partitions in the module's header is the size of the mesh",
+            )
+        return mesh
     return Mesh((("devices", module.num_partitions),) if module.num_partitions > 1 else ())
 
 

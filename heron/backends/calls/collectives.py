@@ -98,8 +98,19 @@ class _Collective:
         self.lowering, self.i = lowering, i
         self.devices = Devices.of(lowering.module)
         self.groups: Groups = device_groups(i, lowering.module)
+        self._need_devices()
         self.operands: list[Leaf] = [(o, (), o.shape) for o in i.operands]
         self.results: list[Leaf] = _results(i)
+
+    def _need_devices(self) -> None:
+        """Raise GEN012 for groups with a device that does not exist, or that is in two of them."""
+        members = [device for group in self.groups for device in group]
+        strange = next((d for d in members if d >= self.devices.count), None)
+        if strange is not None or len(set(members)) < len(members):
+            what = f"the groups of '{self.i.name}' " + (
+                f"name device {strange}" if strange is not None else "name a device twice"
+            )
+            raise HeronError("GEN012", what, where=str(self.i), why=f"the program is for {self.devices}")
 
     @property
     def size(self) -> int:

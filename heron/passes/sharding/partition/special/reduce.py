@@ -25,7 +25,8 @@ if TYPE_CHECKING:
 @partitions("reduce", keeps_sums=True)
 def reduce(p: Partitioner, i: Instruction, operands: list[Part]) -> list[Part]:
     """By one commutative op: the initial value counts once. By a computation: partial results are gathered."""
-    if len(operands) == 2 and combiner(i.to_apply) is not None:
+    opcode = combiner(i.to_apply)
+    if len(operands) == 2 and opcode is not None and identity(opcode, operands[0].shape.element_type) is not None:
         return _by_op(p, i, operands)
     return _general(p, i, operands)
 
