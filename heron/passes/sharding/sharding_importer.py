@@ -12,6 +12,7 @@ from heron.hlo.ir.shape import ShapeIndex
 from heron.hlo.sharding import NamedSharding, Sharding, parse
 from heron.hlo.sharding.atoms import TensorSharding
 from heron.hlo.sharding.refinement import Refinement, named_of, refine
+from heron.hlo.sharding.tiles import reject
 from heron.passes.control_flow.call_inliner import CallInliner
 from heron.passes.framework.base import Pass
 from heron.passes.framework.context import PassContext
@@ -65,6 +66,8 @@ class ShardingImporter(Pass):
         _give_ends(module, found, devices)
         if found.is_empty:
             return found.changed
+        if module.num_partitions not in (1, devices):
+            reject(f"a mesh of {devices} devices in a program for {module.num_partitions}")
         if module.num_partitions != devices:
             module.set_counts(module.replica_count, devices)
             found.changed = True
