@@ -158,22 +158,27 @@ def mesh_of(module: Module) -> Mesh:
             if found is None:
                 found = s.named.mesh, i
             elif s.named.mesh != found[0]:
-                _two_meshes(i, s.named.mesh, *found)
+                _refuse(
+                    i,
+                    "a program has one mesh",
+                    f"here it is {s.named.mesh}; at '{found[1].name}' it is {found[0]}",
+                    _IMPORT_FIRST,
+                )
     if found is not None:
         mesh, first = found
         if mesh.size != module.num_partitions:
-            raise HeronError(
-                "HLO027",
-                f"sharding: a mesh of {mesh.size} devices in a program for {module.num_partitions}",
-                where=str(first)[:200],
+            _refuse(
+                first,
+                f"a mesh of {mesh.size} devices in a program for {module.num_partitions}",
                 hint="num_partitions in the module's header is the size of the mesh",
             )
         return mesh
     return Mesh((("devices", module.num_partitions),) if module.num_partitions > 1 else ())
 
 
-def _two_meshes(i: Instruction, mesh: Mesh, other: Mesh, first: Instruction) -> NoReturn:
+def _refuse(i: Instruction, what: str, why: str | None = None, hint: str | None = None) -> NoReturn:
+    """Raise HLO027 with the instruction that has the sharding."""
     try:
-        reject("a program has one mesh", f"here it is {mesh}; at '{first.name}' it is {other}", _IMPORT_FIRST)
+        reject(what, why, hint)
     except HeronError as error:
         raise error.located(str(i)[:200]) from None

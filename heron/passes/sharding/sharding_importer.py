@@ -67,7 +67,10 @@ class ShardingImporter(Pass):
         if found.is_empty:
             return found.changed
         if module.num_partitions not in (1, devices):
-            reject(f"a mesh of {devices} devices in a program for {module.num_partitions}")
+            reject(
+                f"a mesh of {devices} devices in a program for {module.num_partitions}",
+                hint="num_partitions in the module's header is the size of the mesh",
+            )
         if module.num_partitions != devices:
             module.set_counts(module.replica_count, devices)
             found.changed = True

@@ -80,3 +80,9 @@ def test_refused(sharding: str, why: str):
     with pytest.raises(HeronError, match=why) as error:
         ProgramShardings.read(parse(PROGRAM.replace("{replicated}", sharding, 1)))
     assert error.value.code == "HLO027" and "%b" in str(error.value)
+
+
+def test_a_mesh_has_the_devices_of_the_program():
+    with pytest.raises(HeronError, match="a mesh of 8 devices in a program for 4") as error:
+        ProgramShardings.read(parse(PROGRAM.replace("num_partitions=8", "num_partitions=4")))
+    assert error.value.code == "HLO027" and "%a" in str(error.value) and "num_partitions" in str(error.value.hint)

@@ -328,6 +328,13 @@ def test_refused():
     assert free.code == "SPMD004" and "'a'" in free.what
     few = _error(text.replace("num_partitions=2", "num_partitions=4"))
     assert few.code == "HLO027"
+    many = _error("""HloModule m, num_partitions=2
+
+    ENTRY e {
+      a = f32[8] parameter(0), sharding={devices=[4]<=[4]}
+      ROOT r = f32[8] negate(a)
+    }""")
+    assert many.code == "HLO027" and "a mesh of 4 devices in a program for 2" in many.what
 
 
 def test_a_program_that_is_manual_as_a_whole_stays():
