@@ -7,22 +7,17 @@ before the op, the result after it, or partial results are reduced. `compute_sha
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import lru_cache
 from math import prod
 from typing import TypeAlias
 
-import numpy as np
-
 from heron.analysis.cost.communication import WAYS
 from heron.analysis.sharding.cost import moved_bytes
 from heron.analysis.sharding.projection import Projection, is_exact, joined, project
+from heron.analysis.sharding.question import Asked, Question, question
 from heron.analysis.sharding.rule import FactorKind, OpRule
-from heron.analysis.sharding.rules import rule_of
-from heron.analysis.values.splat import is_splat, splat_value
-from heron.hlo import facts
 from heron.hlo.ir.instruction import Instruction
-from heron.hlo.ir.shape import Shape
 from heron.hlo.sharding.atoms import AtomicMesh, Axes, TensorSharding
 
 #: the bytes sent that one byte of memory traffic is worth, of elementwise ops, most of which are fused, and of others
@@ -73,6 +68,7 @@ def compute_shardings(
     mesh: AtomicMesh,
     *,
     rule: OpRule | None = None,
+    asked: Asked | None = None,
     moves: bool = False,
     keeps_sums: bool = True,
 ) -> Choice:
@@ -85,16 +81,17 @@ def compute_shardings(
         results: the sharding that each result array should have; None where any will do.
         mesh: the mesh of the shardings.
         rule: another rule than that of the op.
+        asked: `Asked.of(i)`, for a caller that has it.
         moves: whether more is computed than the same op on parts: factors along which data moves, positional ones and
             those reduced by a general computation may be split.
         keeps_sums: whether a linear op may be computed on partial sums.
 
     An op without a rule is computed on whole arrays. The choice is the same for the same arguments.
     """
-    rule = rule or rule_of(i)
-    if rule is None:
+    asked = asked or Asked.of(i, rule)
+    if asked is None:
         return _whole(i, operands, results)
-    return _choose(_question(i, rule, operands, results, mesh, moves, keeps_sums))
+    return _choose(question(i, asked, operands, results, mesh, moves, keeps_sums))
 
 
 def alternatives(
@@ -108,9 +105,9 @@ def alternatives(
 
     For the arguments see `compute_shardings`; data may move.
     """
-    rule = rule_of(i)
-    assert rule is not None
-    return _ranked(_question(i, rule, operands, results, mesh, True, True), count)
+    asked = Asked.of(i)
+    assert asked is not None
+    return _ranked(question(i, asked, operands, results, mesh, True, True), count)
 
 
 def _whole(
@@ -122,89 +119,21 @@ def _whole(
     return Choice(tuple(wholes[: len(operands)]), tuple(wholes[len(operands) :]))
 
 
-def _question(
-    i: Instruction,
-    rule: OpRule,
-    operands: Sequence[TensorSharding | None],
-    results: Sequence[TensorSharding | None],
-    mesh: AtomicMesh,
-    moves: bool,
-    keeps_sums: bool,
-) -> _Question:
-    shapes = [s for shape in (*(o.shape for o in i.operands), i.shape) for s in _arrays(shape)]
-    arrays = tuple([(s.dims, s.element_type.bits / 8) for s in shapes])
-    groups: tuple[tuple[int, ...], ...] = ()
-    if keeps_sums and any(s is not None and s.unreduced for s in operands):
-        groups = _linear_groups(i, operands)
-    has = tuple([s and s.close() for s in operands])
-    wants = tuple([s and s.close() for s in results])
-    return _Question(rule, mesh, arrays, has, wants, groups, moves, facts.is_product(i), i.op.is_elementwise)
-
-
-def _arrays(shape: Shape) -> list[Shape]:
-    return [shape] if shape.is_array else [s for _, s in shape.leaves() if s.is_array]
-
-
-def _linear_groups(i: Instruction, operands: Sequence[TensorSharding | None]) -> tuple[tuple[int, ...], ...]:
-    """Operands in which `i` is linear, those left out that are zero; none where a partial sum has other users, which
-    would reduce it a second time."""
-    if len(operands) != len(i.operands):
-        return ()
-    found: list[tuple[int, ...]] = []
-    for group in facts.linear_groups(i):
-        if not all(_is_finite(o) for n, o in enumerate(i.operands) if n not in group):
-            continue
-        partial = tuple(n for n in group if (s := operands[n]) is not None and s.unreduced)
-        zero = all(is_splat(i.operands[n], 0) for n in group if n not in partial)
-        if partial and zero and all(len(i.operands[n].users) == 1 for n in partial):
-            found.append(partial)
-    return tuple(found)
-
-
-def _is_finite(factor: Instruction) -> bool:
-    """Whether no element is an infinity or a NaN: times that, summands of opposite signs give a NaN, and the sum may
-    not."""
-    t = factor.shape.element_type
-    if not (t.is_float or t.is_complex):
-        return True
-    value = splat_value(factor)
-    return value is not None and bool(np.isfinite(np.complex128(value)))
-
-
-@dataclass(frozen=True)
-class _Question:
-    """All that a choice depends on: equal questions have one answer.
-
-    `arrays`: the dimensions of each array and the bytes of an element, operands first; `has`, `wants`: the shardings of
-    operands and results, None for any; `groups`: operands that may stay partial sums together.
-    """
-
-    rule: OpRule
-    mesh: AtomicMesh = field(hash=False)
-    arrays: tuple[tuple[tuple[int, ...], float], ...]
-    has: tuple[TensorSharding | None, ...]
-    wants: tuple[TensorSharding | None, ...]
-    groups: tuple[tuple[int, ...], ...]
-    moves: bool
-    is_product: bool
-    is_elementwise: bool
-
-
 @lru_cache(maxsize=1 << 14)
-def _choose(question: _Question) -> Choice:
-    search = _Search(question)
+def _choose(q: Question) -> Choice:
+    search = _Search(q)
     same = search.matching()
     if same is not None:
         return search.answer(same, ())
-    ways = [search.best(kept) for kept in (*question.groups, ())]
+    ways = [search.best(kept) for kept in (*q.groups, ())]
     return min(ways, key=lambda choice: choice.cost)
 
 
 @lru_cache(maxsize=1 << 12)
-def _ranked(question: _Question, count: int) -> tuple[Choice, ...]:
-    search = _Search(question)
+def _ranked(q: Question, count: int) -> tuple[Choice, ...]:
+    search = _Search(q)
     found: dict[tuple[TensorSharding, ...], Choice] = {}
-    for kept in (*question.groups, ()):
+    for kept in (*q.groups, ()):
         for choice in sorted(search.near(search.best(kept), kept), key=lambda choice: choice.cost):
             found.setdefault(choice.results, choice)
     return tuple(sorted(found.values(), key=lambda choice: choice.cost)[:count])
@@ -217,9 +146,9 @@ class _Search:
     one factor at a time as long as that is cheaper.
     """
 
-    def __init__(self, question: _Question) -> None:
-        self.q, self.rule, self.mesh = question, question.rule, question.mesh
-        self.shardings = (*question.has, *question.wants)
+    def __init__(self, q: Question) -> None:
+        self.q, self.rule, self.mesh = q, q.op.rule, q.mesh
+        self.shardings = (*q.has, *q.wants)
         self.manual = next((s.manual for s in self.shardings if s is not None), frozenset[int]())
         nothing = Projection(((),) * len(self.rule.factors), ())
         self.projected = [
@@ -228,7 +157,7 @@ class _Search:
         self.splittable = [self._is_splittable(n) for n in range(len(self.rule.factors))]
         self.options = [self._proposed(n) for n in range(len(self.rule.factors))]
         order = range(len(self.shardings))
-        self.by_size = sorted(order, key=lambda n: -prod(question.arrays[n][0]) * question.arrays[n][1])
+        self.by_size = sorted(order, key=lambda n: -prod(q.op.arrays[n][0]) * q.op.arrays[n][1])
 
     def _is_splittable(self, n: int) -> bool:
         f = self.rule.factors[n]
@@ -364,20 +293,20 @@ class _Search:
         given = self.shardings[n]
         if given is None:
             return 0.0
-        dims, width = self.q.arrays[n]
+        dims, width = self.q.op.arrays[n]
         source, target = (given, computed) if n < len(self.q.has) else (computed, given)
         return moved_bytes(self.mesh.sizes, dims, width, source, target)
 
     def _local(self, n: int, sharding: TensorSharding) -> float:
-        dims, width = self.q.arrays[n]
+        dims, width = self.q.op.arrays[n]
         return width * prod(self.mesh.local_dims(dims, sharding))
 
     def _work(self, split: Split, operands: tuple[TensorSharding, ...], results: tuple[TensorSharding, ...]) -> float:
         """The worth in bytes of memory traffic and products."""
-        cost = (FUSED_MEMORY if self.q.is_elementwise else MEMORY) * sum(
+        cost = (FUSED_MEMORY if self.q.op.is_elementwise else MEMORY) * sum(
             self._local(n, s) for n, s in enumerate((*operands, *results))
         )
-        if self.q.is_product:
+        if self.q.op.is_product:
             steps = zip(self.rule.factors, split, strict=True)
             cost += PRODUCT * prod(-(-f.size // self.mesh.size(axes)) for f, axes in steps)
         return cost

@@ -12,16 +12,15 @@ from __future__ import annotations
 
 import heapq
 from collections import Counter
-from collections.abc import Hashable, Iterator
+from collections.abc import Hashable, Iterator, Sequence
 from dataclasses import dataclass
-from functools import cached_property
 
 from heron.analysis.sharding.choice import Choice, alternatives, compute_shardings
 from heron.analysis.sharding.cost import reshard_bytes
 from heron.analysis.sharding.fixed import fixed_values
-from heron.analysis.sharding.memory import LocalSizes, last_used, peak_bytes
+from heron.analysis.sharding.memory import Held
 from heron.analysis.sharding.program import ProgramShardings
-from heron.analysis.sharding.rules import rule_of
+from heron.analysis.sharding.question import Asked
 from heron.hlo.ir.computation import Computation
 from heron.hlo.ir.instruction import Instruction
 from heron.hlo.ir.op import Trait
@@ -75,7 +74,7 @@ class Search:
         self.fixed = set(fixed_values(c, shardings))
         self.has: dict[Instruction, TensorSharding | None] = {}
         self.failed: Counter[Hashable] = Counter()
-        self.sizes = LocalSizes(self.mesh)
+        self._facts: dict[Instruction, Asked | None] = {}
         self.left = max(LEAST_CHOICES, CHOICES * len(self.order))
         #: the way in which an op is computed; of `matching` ops only where it was asked for
         self._choices: dict[Instruction, Choice] = {}
@@ -86,7 +85,8 @@ class Search:
             resharded.update(i.operands if i.opcode == "tuple" else self._begin(i))
         self.first = dict(self._choices)
         self.moved = {i: moved for i in self.order if i in resharded and (moved := self._moved(i))}
-        self.peak = self._peak() if self.moved else 0.0
+        self.held = Held(self.order, self.mesh, self.has, self.moved, self._choices)
+        self.peak = self.held.fill() if self.moved else 0.0
 
     def _begin(self, i: Instruction) -> list[Instruction]:
         """Find the way to compute `i` as propagation wants it; the operands that are resharded for it."""
@@ -98,7 +98,7 @@ class Search:
         if i.op.is_elementwise and not wanted.unreduced and self._is_matching(i, wanted):
             self._matching.add(i)
             return []
-        self._put(i, compute_shardings(i, self._operands(i), self._results(i), self.mesh, moves=True))
+        self._put(i, self._way(i, self._operands(i), self._results(i)))
         sent = self._choices[i].sent
         return [o for o, moved in zip(i.operands, sent, strict=False) if moved]
 
@@ -108,7 +108,18 @@ class Search:
     # -- the program -------------------------------------------------------------------------------------------------
     def _chooses(self, i: Instruction) -> bool:
         """Whether the search knows in what ways `i` can be computed."""
-        return all(o.shape.is_array for o in i.operands) and rule_of(i) is not None
+        return all(o.shape.is_array for o in i.operands) and self._asked(i) is not None
+
+    def _asked(self, i: Instruction) -> Asked | None:
+        """The facts of an op that choices depend on, found once."""
+        if i not in self._facts:
+            self._facts[i] = Asked.of(i)
+        return self._facts[i]
+
+    def _way(
+        self, i: Instruction, operands: Sequence[TensorSharding | None], results: Sequence[TensorSharding | None]
+    ) -> Choice:
+        return compute_shardings(i, operands, results, self.mesh, asked=self._asked(i), moves=True)
 
     def _is_free(self, i: Instruction) -> bool:
         """Whether every device can make any part of the value from nothing."""
@@ -139,7 +150,7 @@ class Search:
         if found is None and i in self._matching:
             wanted = self._wanted(i)
             operands = [wanted if self.has[o] is not None and o.shape.rank else None for o in i.operands]
-            found = self._choices[i] = compute_shardings(i, operands, [wanted], self.mesh, moves=True)
+            found = self._choices[i] = self._way(i, operands, [wanted])
             self.first[i] = found
         return found
 
@@ -183,28 +194,7 @@ class Search:
 
     def memory(self) -> float:
         """The most bytes that a device has at a time in values that are no parameters."""
-        return self._peak(False)
-
-    def _peak(self, has_parameters: bool = True) -> float:
-        """The most bytes that a device has at a time in values, were none of them fused."""
-        sizes = {i: self.sizes.of(i, has) for i, has in self.has.items() if has is not None}
-        if not has_parameters:
-            sizes = {i: size for i, size in sizes.items() if i.opcode != "parameter"}
-        copies: dict[Instruction, float] = {}
-        for i in self.moved:
-            for user in i.users:
-                if user in self._choices and user not in copies:
-                    copies[user] = self._copies(user)
-        return peak_bytes(self.order, self._ends, sizes, copies)
-
-    @cached_property
-    def _ends(self) -> list[list[Instruction]]:
-        return last_used(self.order)
-
-    def _copies(self, i: Instruction) -> float:
-        """The bytes of what operands are resharded to for an op."""
-        needs = zip(i.operands, self._choices[i].operands, strict=True)
-        return sum([self.sizes.of(o, need) for o, need in needs if o in self.moved and need != self.has[o]])
+        return self.held.fill(False)
 
     # -- the search --------------------------------------------------------------------------------------------------
     def run(self) -> None:
@@ -266,7 +256,7 @@ class Search:
             value, wanted = work.pop()
             if value in log or value in self.fixed or not self._is_chosen(value):
                 continue
-            way = compute_shardings(value, [None] * len(value.operands), [wanted], self.mesh, moves=True)
+            way = self._way(value, [None] * len(value.operands), [wanted])
             self.left -= 1
             if way.results[0] != wanted:
                 continue
@@ -301,16 +291,23 @@ class Search:
         if before - now > SAVING * before:
             old = {j: self.moved.pop(j) for j in changed if j in self.moved}
             self.moved.update(after)
-            peak = self._peak()
+            turned = old.keys() ^ after.keys()
+            peak = self.held.refill(log, turned)
             if peak <= self.peak:
                 self.peak = peak
                 return True
             for j in after:
                 del self.moved[j]
             self.moved.update(old)
+            self._take_back(log)
+            self.held.refill(log, turned)
+            return False
+        self._take_back(log)
+        return False
+
+    def _take_back(self, log: dict[Instruction, Choice]) -> None:
         for j, choice in log.items():
             self._put(j, choice)
-        return False
 
     def _share(self, i: Instruction, way: Choice, log: dict[Instruction, Choice]) -> None:
         """Let other users take operands of `i` as `i` needs them, where these are there for all now."""
@@ -323,7 +320,7 @@ class Search:
                     continue
                 self.left -= 1
                 given = [need if other is o else self.has[other] for other in user.operands]
-                found = compute_shardings(user, given, [None], self.mesh, moves=True)
+                found = self._way(user, given, [None])
                 if found.cost < now.cost - now.sent[-1]:
                     self._set(user, found, log)
 
@@ -348,10 +345,10 @@ class Search:
     def _chosen(self, i: Instruction) -> Choice:
         """The cheapest way in which `i` gives what propagation wants, or anything if that is cheaper."""
         operands = self._operands(i)
-        found = compute_shardings(i, operands, self._results(i), self.mesh, moves=True)
+        found = self._way(i, operands, self._results(i))
         if i in self.fixed or not any(found.sent):
             return found
-        other = compute_shardings(i, operands, [None], self.mesh, moves=True)
+        other = self._way(i, operands, [None])
         return other if other.cost < found.cost - found.sent[-1] else found
 
     def _set(self, i: Instruction, choice: Choice, log: dict[Instruction, Choice]) -> None:
@@ -390,7 +387,7 @@ class Search:
         its own sharding means."""
         choice = self.choice(user)
         if choice is not None and user in needs and self.has[user] is None:
-            choice = compute_shardings(user, [None] * len(user.operands), [needs[user]], self.mesh, moves=True)
+            choice = self._way(user, [None] * len(user.operands), [needs[user]])
         for n, o in enumerate(user.operands):
             if o is value and choice is not None:
                 yield choice.operands[n]

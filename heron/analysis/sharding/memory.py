@@ -2,57 +2,114 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from math import prod
 
+import numpy as np
+
+from heron.analysis.sharding.choice import Choice
 from heron.hlo.ir.instruction import Instruction
 from heron.hlo.ir.shape import Shape
 from heron.hlo.sharding.atoms import AtomicMesh, Axes, TensorSharding
 
 
-class LocalSizes:
-    """Bytes of the parts of arrays, each computed once."""
+class Timeline:
+    """The bytes that a device has while it runs instructions in an order, each value from its definition to its last
+    use. Values without a user stay to the end.
 
-    def __init__(self, mesh: AtomicMesh) -> None:
-        self.mesh = mesh
-        self._found: dict[tuple[Shape, tuple[Axes, ...]], float] = {}
+    Attributes:
+        alive: the bytes of values at each place of the order.
+        extra: the bytes that the instruction at each place needs beside them.
+    """
 
-    def of(self, i: Instruction, sharding: TensorSharding) -> float:
+    def __init__(self, order: Sequence[Instruction]) -> None:
+        self._first = {i: n for n, i in enumerate(order)}
+        self._behind = dict.fromkeys(order, len(order))
+        for n, i in enumerate(order):
+            self._behind.update(dict.fromkeys(i.operands, n + 1))
+        self._sizes: dict[Instruction, float] = {}
+        self.alive = np.zeros(len(order))
+        self.extra = np.zeros(len(order))
+
+    def fill(self, sizes: Mapping[Instruction, float]) -> None:
+        """Give these values their bytes; all others have none."""
+        steps = np.zeros(len(self.alive) + 1)
+        for i, size in sizes.items():
+            steps[self._first[i]] += size
+            steps[self._behind[i]] -= size
+        self._sizes = dict(sizes)
+        self.alive = np.cumsum(steps[:-1])
+
+    def put(self, i: Instruction, size: float) -> None:
+        """Give a value other bytes."""
+        self.alive[self._first[i] : self._behind[i]] += size - self._sizes.get(i, 0.0)
+        self._sizes[i] = size
+
+    def need(self, i: Instruction, size: float) -> None:
+        """Give an instruction other bytes that it needs beside values."""
+        self.extra[self._first[i]] = size
+
+    @property
+    def peak(self) -> float:
+        """The most bytes at a time."""
+        return float((self.alive + self.extra).max(initial=0.0))
+
+
+class Held:
+    """The bytes that a device has in the values of a computation, and in what operands are resharded to.
+
+    Attributes:
+        has: the sharding of each array value; None where it takes no memory.
+        moved: the values that are resharded for a user.
+        choices: the shardings in which ops are computed.
+    """
+
+    def __init__(
+        self,
+        order: Sequence[Instruction],
+        mesh: AtomicMesh,
+        has: Mapping[Instruction, TensorSharding | None],
+        moved: Mapping[Instruction, float],
+        choices: Mapping[Instruction, Choice],
+    ) -> None:
+        self.mesh, self.has, self.moved, self.choices = mesh, has, moved, choices
+        self.line = Timeline(order)
+        self._sizes: dict[tuple[Shape, tuple[Axes, ...]], float] = {}
+
+    def fill(self, has_parameters: bool = True) -> float:
+        """Count all values anew, with or without parameters; the most bytes at a time."""
+        self.line.fill(
+            {
+                i: self._size(i, has)
+                for i, has in self.has.items()
+                if has is not None and (has_parameters or i.opcode != "parameter")
+            }
+        )
+        self._note_copies({u for i in self.moved for u in i.users})
+        return self.line.peak
+
+    def refill(self, changed: Collection[Instruction], turned: Collection[Instruction]) -> float:
+        """The most bytes at a time once `changed` values have other shardings, and values that were not resharded are,
+        or the other way round: those `turned`."""
+        for i in changed:
+            has = self.has.get(i)
+            if has is not None:
+                self.line.put(i, self._size(i, has))
+        self._note_copies({*changed, *(u for i in (*changed, *turned) for u in i.users)})
+        return self.line.peak
+
+    def _note_copies(self, users: Iterable[Instruction]) -> None:
+        for user in users:
+            if user in self.choices:
+                needs = zip(user.operands, self.choices[user].operands, strict=True)
+                copies = [self._size(o, n) for o, n in needs if o in self.moved and n != self.has[o]]
+                self.line.need(user, sum(copies))
+
+    def _size(self, i: Instruction, sharding: TensorSharding) -> float:
         """The bytes of a device's part of an array value."""
         key = i.shape, sharding.dims
-        found = self._found.get(key)
+        found = self._sizes.get(key)
         if found is None:
             found = prod(self.mesh.local_dims(i.shape.dims, sharding)) * i.shape.element_type.bits / 8
-            self._found[key] = found
+            self._sizes[key] = found
         return found
-
-
-def last_used(order: Sequence[Instruction]) -> list[list[Instruction]]:
-    """For each instruction the operands that none behind it uses."""
-    seen: set[Instruction] = set()
-    found: list[list[Instruction]] = []
-    for i in reversed(order):
-        found.append([o for o in dict.fromkeys(i.operands) if o not in seen])
-        seen.update(i.operands)
-    return found[::-1]
-
-
-def peak_bytes(
-    order: Sequence[Instruction],
-    ends: Sequence[Sequence[Instruction]],
-    sizes: Mapping[Instruction, float],
-    extra: Mapping[Instruction, float],
-) -> float:
-    """The most bytes that a device has at a time when it runs the instructions in this order.
-
-    `ends` is `last_used` of the order, `sizes` the bytes of each value, none for one that is left out. `extra` has what
-    some instructions need beside operands and result.
-    """
-    alive = peak = 0.0
-    for i, dead in zip(order, ends, strict=True):
-        alive += sizes.get(i, 0.0)
-        if alive + extra.get(i, 0.0) > peak:
-            peak = alive + extra.get(i, 0.0)
-        for o in dead:
-            alive -= sizes.get(o, 0.0)
-    return peak
