@@ -14,9 +14,10 @@ decided by the order of a set, so the same program gets the same shardings.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import lru_cache
+from types import MappingProxyType
 
 from heron.analysis.sharding.edges import Direction, Flow, Link, Tie, flow_of
 from heron.analysis.sharding.program import ProgramShardings
@@ -67,7 +68,11 @@ class Propagated:
 
 
 def propagate(
-    module: Module, shardings: ProgramShardings, parameters: Iterable[bool] = (), results: Iterable[bool] = ()
+    module: Module,
+    shardings: ProgramShardings,
+    parameters: Iterable[bool] = (),
+    results: Iterable[bool] = (),
+    constrained: Mapping[Instruction, str] = MappingProxyType({}),
 ) -> Propagated:
     """Find a sharding for every value of a module, and write it into `shardings`, closed.
 
@@ -79,6 +84,7 @@ def propagate(
         parameters: for each array leaf of the parameters whether propagation may choose its sharding where none is
             given; one entry stands for all, none for True.
         results: the same for the program's results.
+        constrained: values whose sharding is that of a constraint on them → the constraint's name.
 
     Raises HLO027 when a group's members do not fit together.
     """
@@ -87,8 +93,11 @@ def propagate(
     run = _Run(flow, shardings.mesh)
     run.all()
     closed = [s.close() for s in run.shardings]
-    final = _even(module, flow, shardings.mesh, run.current(), [closed[n] for n in run.state])
-    done = Propagated(flow, shardings.mesh, final, run.current(), run.changes)
+    by_constraint = {flow.slot(x): name for x, name in constrained.items() if x in flow.leaves}
+    found, final = run.current(), [closed[n] for n in run.state]
+    for slot in (s for slots in _interface(module, flow) for s in slots):
+        final[slot] = _even(flow.shapes[slot].dims, found[slot], final[slot], slot in by_constraint, shardings.mesh)
+    done = Propagated(flow, shardings.mesh, final, found, run.changes, by_constraint)
     for i, slots in flow.leaves.items():
         _set(shardings, i, slots, final)
     for i in dict.fromkeys(link.at for link in flow.links if link.tie is Tie.EDGE):
@@ -129,18 +138,17 @@ def _hold(module: Module, flow: Flow, parameters: tuple[bool, ...], results: tup
 
 
 def _even(
-    module: Module, flow: Flow, mesh: AtomicMesh, found: list[TensorSharding], closed: list[TensorSharding]
-) -> list[TensorSharding]:
-    """The closed shardings, those chosen for parameters and results cut back to whole axes that divide."""
-    for slots in _interface(module, flow):
-        for slot in slots:
-            s, dims = found[slot], flow.shapes[slot].dims
-            cut = [
-                _dividing(mesh, axes, size) if is_open else axes
-                for axes, size, is_open in zip(s.dims, dims, s.is_open, strict=True)
-            ]
-            closed[slot] = replace(closed[slot], dims=tuple(cut))
-    return closed
+    dims: Sequence[int], found: TensorSharding, closed: TensorSharding, chosen: bool, mesh: AtomicMesh
+) -> TensorSharding:
+    """The closed sharding of a parameter or result, cut back to whole axes that divide where the user did not fix it.
+
+    With `chosen`, its axes come from a constraint on the value: nobody said how the parameter itself arrives.
+    """
+    cut = [
+        _dividing(mesh, axes, size) if chosen or is_open else axes
+        for axes, size, is_open in zip(found.dims, dims, found.is_open, strict=True)
+    ]
+    return replace(closed, dims=tuple(cut))
 
 
 def _dividing(mesh: AtomicMesh, axes: Axes, size: int) -> Axes:

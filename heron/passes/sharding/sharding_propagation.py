@@ -73,9 +73,9 @@ def find_shardings(
     allow = "allow_spmd_sharding_propagation_to_"
     parameters = parameters or tuple(module.header.get(f"{allow}parameters", ()))
     results = results or tuple(module.header.get(f"{allow}output", ()))
-    done = propagate(module, shardings, parameters, results)
+    constrained = {x: i.name for x, i in applied.sources.items()}
+    done = propagate(module, shardings, parameters, results, constrained)
     changed = _result_apart(module, shardings, done) or applied.changed
-    done.constrained = {done.flow.slot(x): i.name for x, i in applied.sources.items() if x in done.flow.leaves}
     return shardings, done, changed
 
 

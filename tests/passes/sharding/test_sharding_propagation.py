@@ -47,6 +47,18 @@ ENTRY e {{
     assert s["n"] == s["c"] == s["o"] == "'x', " and s["b"] == "'y', "
 
 
+def test_a_constraint_on_a_parameter_gives_it_even_shares_only():
+    """What a constraint says of a parameter tells nothing of how it arrives: axes that do not divide it are left out."""
+    s, _ = run(f"""HloModule m, num_partitions=8
+ENTRY e {{
+  a = f32[7,8] parameter(0)
+  c = f32[7,8] {CALL.format("a", "{'x'}, {'y'}")}
+  b = f32[7,8] parameter(1), sharding={{{MESH}, [{{'x'}}, {{}}]}}
+  ROOT t = (f32[7,8], f32[7,8]) tuple(c, b)
+}}""")
+    assert s["a"] == ", 'y'" and s["c"] == "'x', 'y'" and s["b"] == "'x', "
+
+
 def test_constraints_that_disagree_leave_their_operand_free():
     s, _ = run(f"""HloModule m, num_partitions=8
 ENTRY e {{
