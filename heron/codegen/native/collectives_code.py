@@ -105,10 +105,14 @@ def _write_wait(module: Module) -> None:
             with f.when(f.load("i32", sleepers, order="seq_cst").ne(0)):
                 _wake(f, generation)
             f.ret(0, "i32")
-        with f.loop(0, world["looks"], type_="i32"):
-            _return_if_complete(f, generation, before)
-            f.line(_PAUSE[platform.machine()])
-        _write_yields(f, world, generation, before)
+        dozes, awake = f.fork(device["dozes"].ne(0))
+        with dozes:
+            device["dozes"] = device["dozes"] - 1
+        with awake:
+            with f.loop(0, world["looks"], type_="i32"):
+                _return_if_complete(f, generation, before)
+                f.line(_PAUSE[platform.machine()])
+            _write_yields(f, device, world, generation, before)
         f.change("add", "i32", sleepers, 1, "seq_cst")
         result = f.variable("i32", 0)
         with f.repeat() as each:
@@ -122,19 +126,23 @@ def _write_wait(module: Module) -> None:
         f.ret(result.get())
 
 
-def _write_yields(f: Function, world: View, generation: Value, before: Value) -> None:
+def _write_yields(f: Function, device: View, world: View, generation: Value, before: Value) -> None:
     """Give way as long as only threads of the program get the CPU: who shares it with others is not back soon, and had
-    better sleep, since the system runs a sleeper at once when it is woken."""
-    time = f.slot("[2 x i64]")
-    last = f.variable("i64", 0)
-    last.set(_now(f, time))
+    better sleep, since the system runs a sleeper at once when it is woken. It does so at the next meetings too."""
+    time, patience = f.slot("[2 x i64]"), world["patience"]
+    begun, last = f.variable("i64"), f.variable("i64")
+    begun.set(_now(f, time))
+    last.set(begun.get())
     with f.repeat() as each:
         for _ in range(_YIELDS):
             _return_if_complete(f, generation, before)
             f.call(_YIELD)
         now = _now(f, time)
-        with f.when(world["patience"].less(now - last.get())):
+        with f.when(patience.less(now - last.get())):
+            device["dozes"] = world["dozes"]
+        with f.when(patience.less(now - begun.get())):
             each.leave()
+        last.set(now)
 
 
 def _now(f: Function, place: str) -> Value:

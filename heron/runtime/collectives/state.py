@@ -31,7 +31,7 @@ class World(ctypes.Structure):
     """``launch``: the number of launches; devices sleep on it. ``failed``: not 0 where devices must stop. ``stop``: its
     threads are to end. ``done``: devices that have ended this launch; the caller sleeps on it. ``count``: devices.
     ``looks``: how often a device looks for the others before it gives way; ``patience``: nanoseconds of that before it
-    sleeps.
+    sleeps; ``dozes``: the meetings at which it sleeps at once when it has given way for as long at once.
     """
 
     _fields_ = [
@@ -44,7 +44,8 @@ class World(ctypes.Structure):
         ("count", ctypes.c_int32),
         ("looks", ctypes.c_int32),
         ("patience", ctypes.c_int64),
-        ("_line2", ctypes.c_int32 * 10),
+        ("dozes", ctypes.c_int32),
+        ("_line2", ctypes.c_int32 * 9),
     ]
 
 
@@ -52,7 +53,7 @@ class Device(ctypes.Structure):
     """``number`` among all devices, ``partition``, ``replica``. ``at``: the number of the collective at which it waits,
     `COMPUTES` or `ENDED`; ``steps``: meetings it has been at. ``failed``: it left a collective without a result.
     ``pool``: the threads that share its kernels. ``cliques``: a table of their addresses. ``program``, ``buffers``:
-    what it runs, and the table it gets.
+    what it runs, and the table it gets. ``dozes``: meetings at which it sleeps at once from now on.
     """
 
     _fields_ = [
@@ -67,7 +68,8 @@ class Device(ctypes.Structure):
         ("cliques", ctypes.c_void_p),
         ("program", ctypes.c_void_p),
         ("buffers", ctypes.c_void_p),
-        ("_line", ctypes.c_int64 * 7),
+        ("dozes", ctypes.c_int32),
+        ("_line", ctypes.c_int32 * 13),
     ]
 
 

@@ -40,8 +40,9 @@ from heron.runtime.cpu.pool import OWN_SIGNALS, Pool, supported, usable_cpus
 _LOOK = 100_000_000
 #: seconds that devices get to stop in a launch that is given up
 _PATIENCE = 5.0
-#: looks for the other members of a meeting where there is a CPU for each device; nanoseconds of giving way after that
-_LOOKS, _PATIENT = 100, 60_000
+#: looks for the other members of a meeting where there is a CPU for each device; nanoseconds of giving way after that;
+#: meetings at which whoever gave way once for as long sleeps at once: on a busy machine that takes milliseconds
+_LOOKS, _PATIENT, _DOZES = 100, 60_000, 1000
 _NAMED = 4  # devices that an error tells one by one
 
 _FREE: dict[int, list[Team]] = {}
@@ -126,7 +127,7 @@ class Team:
         self._memory = memory
         self.address = memory.take(ctypes.sizeof(World))
         self.world = World.from_address(self.address)
-        self.world.count, self.world.patience = count, _PATIENT
+        self.world.count, self.world.patience, self.world.dozes = count, _PATIENT, _DOZES
         self.world.looks = _LOOKS if count <= usable_cpus() else 0
         self.places = [memory.take(ctypes.sizeof(Device)) for _ in range(count)]
         self.devices = [Device.from_address(place) for place in self.places]
