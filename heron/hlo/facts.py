@@ -236,3 +236,14 @@ def combiner(c: Computation) -> str | None:
     if a.opcode == b.opcode == "parameter" and a is not b and a.shape.bare is b.shape.bare is root.shape.bare:
         return root.opcode
     return None
+
+
+def combiners(c: Computation) -> tuple[str, ...]:
+    """The opcodes, where each of n results is one commutative op of parameters k and n + k; otherwise none."""
+    one = combiner(c)
+    if one is not None:
+        return (one,)
+    results = c.root.operands if c.root.opcode == "tuple" else ()
+    pairs = [{o.attrs.get("number") for o in r.operands if o.opcode == "parameter"} for r in results]
+    same = all(pair == {k, len(results) + k} for k, pair in enumerate(pairs))
+    return tuple(r.opcode for r in results) if same and all(is_combiner(r.op) for r in results) else ()

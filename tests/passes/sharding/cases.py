@@ -3,93 +3,13 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Sequence
 
-from heron.hlo.sharding import Mesh
-from heron.hlo.sharding.atoms import AtomicMesh, TensorSharding
+from heron.hlo.sharding.atoms import AtomicMesh
+from tests.passes.sharding import window_cases
+from tests.passes.sharding.drawing import FAMILIES, MESHES, STARTS, Case, Value, family
 
-MESHES = (
-    Mesh((("x", 2),)),
-    Mesh((("x", 2), ("y", 2))),
-    Mesh((("x", 4),)),
-    Mesh((("x", 2), ("y", 4))),
-    Mesh((("x", 2), ("y", 2), ("z", 2))),
-    Mesh((("x", 3), ("y", 2))),
-    Mesh((("x", 2), ("y", 3)), (0, 3, 1, 4, 2, 5)),
-)
-REDUCERS = """
-add_f32 { a = f32[] parameter(0) b = f32[] parameter(1) ROOT r = f32[] add(a, b) }
-maximum_f32 { a = f32[] parameter(0) b = f32[] parameter(1) ROOT r = f32[] maximum(a, b) }
-minimum_f32 { a = f32[] parameter(0) b = f32[] parameter(1) ROOT r = f32[] minimum(a, b) }
-multiply_f32 { a = f32[] parameter(0) b = f32[] parameter(1) ROOT r = f32[] multiply(a, b) }
-second_f32 { a = f32[] parameter(0) ROOT b = f32[] parameter(1) }
-greater { a = f32[] parameter(0) b = f32[] parameter(1) ROOT r = pred[] compare(a, b), direction=GE }
-less { a = f32[] parameter(0) b = f32[] parameter(1) ROOT r = pred[] compare(a, b), direction=LT }
-"""
-STARTS = {"add_f32": "0", "maximum_f32": "-inf", "minimum_f32": "inf", "multiply_f32": "1"}
-
-
-@dataclass
-class Case:
-    """A program being written: lines of the entry, and the values in it by name with their sizes."""
-
-    draw: random.Random
-    mesh: AtomicMesh
-    lines: list[str] = field(default_factory=list)
-    parameters: int = 0
-    calls: list[str] = field(default_factory=list)
-
-    def sharding(self, rank: int) -> TensorSharding:
-        """A random split of so many dimensions."""
-        atoms = list(range(len(self.mesh.sizes)))
-        self.draw.shuffle(atoms)
-        dims: list[list[int]] = [[] for _ in range(rank)]
-        for atom in atoms:
-            if rank and self.draw.random() < 0.7:
-                dims[self.draw.randrange(rank)].append(atom)
-        return TensorSharding.closed(dims)
-
-    def size(self) -> int:
-        """A size of a dimension; one in three does not divide by the parts."""
-        return self.draw.choice((1, 2, 3, 4, 4, 5, 6, 7, 8, 8, 8, 9, 12))
-
-    def sizes(self, rank: int) -> list[int]:
-        """Sizes of an array."""
-        return [self.size() for _ in range(rank)]
-
-    def add(self, text: str, dims: Sequence[int], kind: str = "f32", last: bool = False) -> str:
-        """An instruction with a random sharding; its name."""
-        name = f"v{len(self.lines)}"
-        written = self.mesh.write(self.sharding(len(dims)))
-        root = "ROOT " * last
-        self.lines.append(f"  {root}{name} = {kind}[{','.join(map(str, dims))}] {text}, sharding={written}")
-        return name
-
-    def parameter(self, dims: Sequence[int], kind: str = "f32") -> str:
-        """A new parameter."""
-        self.parameters += 1
-        return self.add(f"parameter({self.parameters - 1})", dims, kind)
-
-    def scalar(self, value: str, kind: str = "f32") -> str:
-        """A constant."""
-        return self.add(f"constant({value})", (), kind)
-
-    def text(self, result: str, dims: Sequence[int], kind: str = "f32") -> str:
-        """The program, whose result is a value in one more random sharding."""
-        self.add(f"copy({result})", dims, kind, last=True)
-        head = f"HloModule case, num_partitions={self.mesh.count}\n" + REDUCERS + "\n".join(self.calls)
-        return head + "\nENTRY main {\n" + "\n".join(self.lines) + "\n}\n"
-
-
-Value = tuple[str, list[int], str]
-FAMILIES: dict[str, Callable[[Case], Value]] = {}
-
-
-def family(make: Callable[[Case], Value]) -> Callable[[Case], Value]:
-    """Register a way to make a program."""
-    FAMILIES[make.__name__] = make
-    return make
+__all__ = ["FAMILIES", "Case", "case", "window_cases"]
 
 
 def case(seed: int, only: Sequence[str] = ()) -> tuple[str, str]:
@@ -326,73 +246,6 @@ def sort(c: Case) -> Value:
     dims = c.sizes(c.draw.randrange(1, 4))
     x = c.parameter(dims)
     text = f"sort({x}), dimensions={{{c.draw.randrange(len(dims))}}}, to_apply=less"
-    return c.add(text, dims), dims, "f32"
-
-
-def _window(c: Case, dims: Sequence[int]) -> tuple[str, list[int]]:
-    sizes, strides, pads, made = [], [], [], []
-    for n in dims:
-        size, stride = c.draw.randrange(1, min(n, 4) + 1), c.draw.choice((1, 1, 2))
-        low, high = c.draw.randrange(size), c.draw.randrange(size)
-        if c.draw.random() < 0.4:
-            size, stride, low, high = 1, 1, 0, 0
-        sizes.append(size)
-        strides.append(stride)
-        pads.append(f"{low}_{high}")
-        made.append((n + low + high - size) // stride + 1)
-    text = f"window={{size={'x'.join(map(str, sizes))} stride={'x'.join(map(str, strides))} pad={'x'.join(pads)}}}"
-    return text, made
-
-
-@family
-def reduce_window(c: Case) -> Value:
-    dims = c.sizes(c.draw.randrange(1, 4))
-    window, made = _window(c, dims)
-    by = c.draw.choice(list(STARTS))
-    x, start = c.parameter(dims), c.scalar(STARTS[by])
-    return c.add(f"reduce-window({x}, {start}), {window}, to_apply={by}", made), made, "f32"
-
-
-@family
-def cumulative(c: Case) -> Value:
-    dims = c.sizes(c.draw.randrange(1, 3))
-    d, by = c.draw.randrange(len(dims)), c.draw.choice(("add_f32", "maximum_f32"))
-    n = dims[d]
-    sizes = "x".join(str(n if e == d else 1) for e in range(len(dims)))
-    ends = f"{n - 1}_0" if c.draw.random() < 0.6 else f"0_{n - 1}"
-    pads = "x".join(ends if e == d else "0_0" for e in range(len(dims)))
-    x, start = c.parameter(dims), c.scalar(STARTS[by])
-    text = f"reduce-window({x}, {start}), window={{size={sizes} pad={pads}}}, to_apply={by}"
-    return c.add(text, dims), dims, "f32"
-
-
-@family
-def select_and_scatter(c: Case) -> Value:
-    dims = c.sizes(c.draw.randrange(1, 3))
-    window, made = _window(c, dims)
-    window = window[: window.index(" pad")] + "}"
-    sizes = [int(n) for n in window.split("size=")[1].split(" ")[0].split("x")]
-    strides = [int(n) for n in window.split("stride=")[1].rstrip("}").split("x")]
-    made = [(n - size) // stride + 1 for n, size, stride in zip(dims, sizes, strides, strict=True)]
-    x, source, start = c.parameter(dims), c.parameter(made), c.scalar("0")
-    text = f"select-and-scatter({x}, {source}, {start}), {window}, select=greater, scatter=add_f32"
-    return c.add(text, dims), dims, "f32"
-
-
-@family
-def convolution(c: Case) -> Value:
-    batch, features, out = c.draw.choice((1, 2, 4)), c.draw.choice((1, 2, 4)), c.draw.choice((2, 3, 4))
-    space = c.sizes(c.draw.randrange(1, 3))
-    window, made = _window(c, space)
-    kernel = [int(n) for n in window.split("size=")[1].split(" ")[0].split("x")]
-    groups = c.draw.choice((1, 1, features))
-    labels = "01"[: len(space)]
-    x = c.parameter([batch, *space, features])
-    k = c.parameter([*kernel, features // groups, out * groups])
-    dims = [batch, *made, out * groups]
-    text = (
-        f"convolution({x}, {k}), {window}, dim_labels=b{labels}f_{labels}io->b{labels}f, feature_group_count={groups}"
-    )
     return c.add(text, dims), dims, "f32"
 
 

@@ -1,6 +1,6 @@
 """The modules in XLA's tests of its partitioner, partitioned here and compared with their values on one device.
 
-    python -m tests.passes.sharding.xla_modules CHECKOUT/xla/service/spmd/spmd_partitioner_test.cc [--only TEXT] [--seconds S] [--show]
+    python -m tests.passes.sharding.xla_modules CHECKOUT/xla/service/spmd/spmd_partitioner_test.cc [--only TEXT] [--largest N] [--seconds S] [--show]
 
 Inputs are small integers. Modules that cannot be compared are counted by reason: arrays too large to evaluate, values
 that depend on a random state, transfers to the host, values on one device by number, collectives of their own.
@@ -9,6 +9,7 @@ that depend on a random state, transfers to the host, values on one device by nu
 from __future__ import annotations
 
 import argparse
+import math
 import re
 import sys
 import time
@@ -33,8 +34,8 @@ from heron.passes.framework.context import PassContext
 from heron.passes.framework.shares import joined, shares
 from tests.passes.sharding.devices import inputs_of
 
-#: elements of the largest array that is evaluated, and of all arrays of a module
-LARGEST, ALL = 1 << 14, 1 << 18
+#: elements of the largest array that is evaluated, and how many times as many all arrays of a module may have
+LARGEST, ALL = 1 << 14, 16
 _TEST = re.compile(r"TEST_P\(\w+,\s*(\w+)\)|TEST_F\(\w+,\s*(\w+)\)|R\"(\w*)\((.*?)\)\3\"|num_devices=\*/(\d+)", re.S)
 
 
@@ -54,14 +55,25 @@ def modules(text: str) -> Iterator[tuple[str, str, int]]:
             pending.append(match[4])
 
 
-def unfit(module: Module) -> str:
+def count(text: str, stated: int) -> int:
+    """The devices of a module: those its shardings name where the test that it is from says less."""
+    tiles = re.findall(r"devices=\[([\d,]+)\]", text)
+    meshes = re.findall(r"mesh\[([^\]]*)\]", text)
+    return max([
+        stated,
+        *(math.prod(map(int, t.split(","))) for t in tiles),
+        *(math.prod(int(n) for n in re.findall(r"=(\d+)", m)) for m in meshes),
+    ])  # fmt: skip
+
+
+def unfit(module: Module, largest: int = LARGEST) -> str:
     """The reason for which values cannot be compared; "" when they can."""
     total = 0
     manual = any("manual" in i.extras.get("sharding", "") for i in module.instructions())
     for i in module.instructions():
         size = max((s.num_elements for _, s in i.shape.leaves()), default=0)
         total += size
-        if size > LARGEST:
+        if size > largest:
             return "large arrays"
         if Trait.RANDOM in i.op.traits and i.opcode != "rng-bit-generator":
             return "random state"
@@ -73,7 +85,7 @@ def unfit(module: Module) -> str:
             return "one device by number"
         if Trait.COLLECTIVE in i.op.traits or is_device_id(i):
             return "collectives of its own"
-    return "large arrays" if total > ALL else "manual" if manual else ""
+    return "large arrays" if total > ALL * largest else "manual" if manual else ""
 
 
 def compare(module: Module) -> str | None:
@@ -93,14 +105,14 @@ def compare(module: Module) -> str | None:
     return None
 
 
-def outcome(text: str, devices: int) -> tuple[str, str]:
+def outcome(text: str, devices: int, largest: int = LARGEST) -> tuple[str, str]:
     """What became of a module, in a word, and the details."""
     try:
         module = parse(text)
     except HeronError as error:
         return "not read", error.what
-    module.set_counts(num_partitions=max(devices, module.num_partitions))
-    reason = unfit(module)
+    module.set_counts(num_partitions=max(count(text, devices), module.num_partitions))
+    reason = unfit(module, largest)
     if reason:
         return reason, ""
     try:
@@ -122,6 +134,7 @@ def main() -> None:
     parser.add_argument("file", type=Path)
     parser.add_argument("--only", default="", help="tests whose name has this text")
     parser.add_argument("--seconds", type=float, default=0, help="stop after this time; the rest counts as left out")
+    parser.add_argument("--largest", type=int, default=LARGEST, help="elements of the largest array that is evaluated")
     parser.add_argument("--show", action="store_true", help="print the modules that differ or fail")
     args = parser.parse_args()
     counts: Counter[str] = Counter()
@@ -132,7 +145,7 @@ def main() -> None:
         if time.monotonic() > end:
             counts["left out"] += 1
             continue
-        found, details = outcome(text, devices)
+        found, details = outcome(text, devices, args.largest)
         counts[found] += 1
         if found in ("differs", "failed", "refused", "not read", "not evaluated"):
             print(

@@ -7,7 +7,6 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from heron.analysis.fusion.prefix_scan import Scan
-from heron.analysis.values.splat import splat_value
 from heron.hlo import facts
 from heron.hlo.ir.computation import Computation
 from heron.hlo.ir.instruction import Instruction
@@ -144,18 +143,3 @@ class Blocks:
         if not made.shape.is_tuple:
             return [made]
         return [self.p.add("get-tuple-element", [made], made.shape.at((n,)), index=n) for n in range(count)]
-
-
-def identities(p: Partitioner, i: Instruction, inits: list[Instruction]) -> list[Instruction]:
-    """Values that change nothing when combined: of single ops they are known, otherwise initial values must be such.
-
-    They are `inits` themselves where these change nothing.
-    """
-    opcode = facts.combiner(i.to_apply)
-    if opcode is None:
-        return inits
-    element_type = inits[0].shape.element_type
-    identity = facts.identity(opcode, element_type)
-    if identity is None or splat_value(inits[0]) == identity:
-        return inits
-    return [p.constant(identity, element_type)]

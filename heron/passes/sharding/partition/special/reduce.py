@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from heron.analysis.sharding.rules import rule_of
-from heron.evaluator import Evaluator, flatten
 from heron.hlo.facts import combiner, identity
 from heron.hlo.ir.op import Trait, get
 from heron.hlo.ir.shape import tuple_
@@ -16,6 +15,7 @@ from heron.hlo.sharding.atoms import Axes
 from heron.passes.sharding.partition import default
 from heron.passes.sharding.partition.part import Part
 from heron.passes.sharding.partition.registry import partitions
+from heron.passes.sharding.partition.special.neutral import starts_are_neutral
 
 if TYPE_CHECKING:
     from heron.hlo.ir.instruction import Instruction
@@ -60,7 +60,7 @@ def _is_constant(value: Instruction, number: Any) -> bool:
 
 def _general(p: Partitioner, i: Instruction, operands: list[Part]) -> list[Part]:
     """Partial results are gathered along a new dimension and reduced again, where initial values are neutral."""
-    choice = default.chosen(p, i, operands, moves=_starts_are_neutral(i))
+    choice = default.chosen(p, i, operands, moves=starts_are_neutral(i))
     count, axes = len(operands) // 2, choice.reduced
     arrays, starts = choice.operands[:count], choice.operands[count:]
     clean = [Part(p.masked(a, i.dimensions, s.value), a.shape, a.sharding) for a, s in zip(arrays, starts, strict=True)]
@@ -72,22 +72,3 @@ def _general(p: Partitioner, i: Instruction, operands: list[Part]) -> list[Part]
     initial = [s.value for s in starts]
     again = p.add("reduce", [*rows, *initial], shape, dimensions=(0,), to_apply=p.copied(i.to_apply))
     return p.leaves(again, i.shape, choice.results)
-
-
-#: numbers on which a computation is tried
-_SAMPLES = (-3, 0, 1, 2, 100)
-
-
-def _starts_are_neutral(i: Instruction) -> bool:
-    """Whether the initial values are constants that change none of some numbers, first or second."""
-    starts = i.operands[len(i.operands) // 2 :]
-    if any(s.opcode != "constant" for s in starts):
-        return False
-    initial = [s.literal.array for s in starts]
-    ev = Evaluator()
-    for number in _SAMPLES:
-        values = [np.asarray(number).astype(x.dtype) for x in initial]
-        for operands in ((*initial, *values), (*values, *initial)):
-            if any(a != b for a, b in zip(flatten(ev.call(i.to_apply, *operands)), values, strict=True)):
-                return False
-    return True

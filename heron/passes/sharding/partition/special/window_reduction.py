@@ -10,11 +10,13 @@ from heron.analysis.fusion.prefix_scan import Scan, scan_of
 from heron.hlo import facts
 from heron.hlo.ir.instruction import Instruction
 from heron.hlo.ir.window import WindowDim
+from heron.hlo.sharding.atoms import TensorSharding
 from heron.passes.sharding.partition.halo import exchange
 from heron.passes.sharding.partition.moves import Span, own_pieces, tiles, transfer
 from heron.passes.sharding.partition.part import Part
 from heron.passes.sharding.partition.registry import partitions
-from heron.passes.sharding.partition.special.cumulative import Blocks, identities, is_blockwise
+from heron.passes.sharding.partition.special.cumulative import Blocks, is_blockwise
+from heron.passes.sharding.partition.special.neutral import identities
 from heron.passes.sharding.partition.windowed import Reach, extended, is_still, meeting, nothing
 
 if TYPE_CHECKING:
@@ -26,6 +28,7 @@ def partition_reduce_window(p: Partitioner, i: Instruction, operands: list[Part]
     """Halos hold what changes nothing where they reach beyond the array.
 
     Scans and windows over much of the array do not fetch it: devices reduce what they have, and results are combined.
+    Where no value is known to change nothing, each device has the whole of a dimension that windows move along.
     """
     count = len(operands) // 2
     shape = i.shape.tuple_shapes[0] if i.shape.tuple_shapes else i.shape
@@ -33,9 +36,12 @@ def partition_reduce_window(p: Partitioner, i: Instruction, operands: list[Part]
     if not prod(shape.dims):
         return [nothing(p, s, wanted.manual) for _, s in i.shape.leaves()]
     taken, result = meeting(operands[0], shape.dims, wanted, lambda d: not is_still(i.window[d]))
-    arrays = [p.reshard(part, taken) for part in operands[:count]]
     inits = [p.whole(part).value for part in operands[count:]]
     starts = identities(p, i, inits)
+    if starts is None:
+        taken, result = (_whole_where_moving(i, s) for s in (taken, result))
+        starts = inits
+    arrays = [p.reshard(part, taken) for part in operands[:count]]
     scan = scan_of(i)
     if scan is not None and taken.dims[scan.dimension] and is_blockwise(i, scan):
         return _as_blocks(p, i, scan, arrays, starts, inits)
@@ -81,6 +87,11 @@ def _as_blocks(
         results = blocks.combined([*first, *results])
     shapes = i.shape.tuple_shapes or (i.shape,)
     return [Part(x, s, part.sharding) for x, s, part in zip(results, shapes, arrays, strict=True)]
+
+
+def _whole_where_moving(i: Instruction, s: TensorSharding) -> TensorSharding:
+    dims = [axes if is_still(w) else () for w, axes in zip(i.window, s.dims, strict=True)]
+    return TensorSharding.closed(dims, manual=s.manual)
 
 
 def _has_identity(i: Instruction) -> bool:
