@@ -102,12 +102,16 @@ def shardings_name_devices_once(i: Instruction) -> Iterator[Problem]:
 
 @rule("HLO153", on=("while", "conditional"))
 def loops_keep_their_sharding(i: Instruction) -> Iterator[Problem]:
-    """A loop, its parameters and its body's result have one sharding if they have any; so have branches' results."""
+    """A loop, its parameters and its body's result have one sharding if they have any; so have branches' results.
+
+    A constraint at the end of a branch says how its own value is spread, and nothing of the other branches.
+    """
     if i.opcode == "while":
         body, condition = i.body, i.condition
         alike = [i, body.root, *body.parameters, *condition.parameters]
     else:
-        alike = [i, *(branch.root for branch in i.branch_computations)]
+        roots = [branch.root for branch in i.branch_computations]
+        alike = [i, *(r for r in roots if r.opcode != "custom-call" or r.custom_call_target != "Sharding")]
     stated = [(k, found) for k in alike if (found := _readable(k)) is not None]
     for other, sharding in stated[1:]:
         first, wanted = stated[0]
