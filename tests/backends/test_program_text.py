@@ -112,7 +112,7 @@ def own_text(*names: str) -> str:
     compilation = Compilation(module_of(*names), target("cpu"), Options(threads=2), Trace())
     machine = compilation.machine
     assert isinstance(machine, CpuMachine)
-    return machine.texts(compilation.lowered)[-1]
+    return machine.modules(compilation.lowered, "")[-1][1]
 
 
 def test_each_part_is_written_by_its_own() -> None:

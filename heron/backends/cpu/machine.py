@@ -15,7 +15,10 @@ from heron.backends.lower import KernelUse, LoweredProgram
 from heron.backends.machine import Machine, lowered_text, no_stage
 from heron.buffers.assign import ALIGNMENT
 from heron.codegen.llvm.code_cache import cache_decision
-from heron.codegen.llvm.jit import Jit
+from heron.codegen.llvm.inline.called import Calls
+from heron.codegen.llvm.inline.called import compiled as compiled_function
+from heron.codegen.llvm.inline.called import text as function_text
+from heron.codegen.llvm.jit import Jit, host
 from heron.codegen.llvm.translate import KernelAbi, to_llvm
 from heron.codegen.native import float_gemm, helpers, int_gemm  # noqa: F401  helpers: what runtime asks for
 from heron.codegen.native.program import ENTRY, ProgramWriter, entry
@@ -37,6 +40,8 @@ if TYPE_CHECKING:
     from heron.runtime.object_code import Object
     from heron.trace import Trace
 
+#: seconds of work below which a kernel calls the inline library: to copy from it takes longer than it would ever save
+_LITTLE = 20e-6
 #: kernels of a module that are named where it takes long
 _SHOWN = 4
 
@@ -46,6 +51,11 @@ class CpuMachine(Machine):
 
     kind = "cpu"
     alignment = ALIGNMENT["cpu"]
+
+    @cached_property
+    def library(self) -> set[str]:
+        """Functions of the inline library that the kernels written so far call."""
+        return set()
 
     def scratch_bytes(self, i: Instruction) -> int:
         return scratch_bytes(i) or row_blocks.scratch_bytes(i, self.threads)
@@ -95,7 +105,10 @@ class CpuMachine(Machine):
         """LLVM text of all kernels, each called by a plain function. What it declares goes to `declared`, if given."""
         module = self.lower(uses)
         abi = KernelAbi(self.kind, internal=True)
-        return to_llvm(module, kernels=dict.fromkeys(uses, abi), target=self.kind, declared=declared)
+        calls = Calls(host().width, [n for n, use in uses.items() if parallel.seconds(use.instruction) < _LITTLE])
+        text = to_llvm(module, kernels=dict.fromkeys(uses, abi), target=self.kind, declared=declared, calls=calls)
+        self.library |= calls.names
+        return text
 
     def _whole_llvm(self, uses: dict[str, KernelUse], writer: ProgramWriter, program: str) -> str:
         """LLVM text of the module of the program's own, which these kernels are in."""
@@ -127,6 +140,7 @@ class CpuMachine(Machine):
                 ]
                 trace.begin(f"lowering of kernels {_shown(here)}")
                 text = self._whole_llvm(here, writer, program)
+                others += [compilers.submit(compiled_function, n, host().width, jit) for n in sorted(self.library)]
             with trace.stage("machine code"):
                 compiled = _compiled(jit, trace, text, info.name, here)
                 jit.symbols |= writer.externals | {symbol: made.result() for symbol, made in unmade.items()}
@@ -148,21 +162,22 @@ class CpuMachine(Machine):
             return lowered_text(lowered.kernels)
         if stage in ("ptx", "sass"):
             raise no_stage(self.target, stage)
-        texts = self.texts(lowered)
+        texts = [text for _, text in self.modules(lowered, "")]
         return "\n".join(texts if stage == "llvm" else map(Jit().asm, texts))
 
-    def texts(self, lowered: LoweredProgram) -> list[str]:
-        """LLVM text of every module, the program's last."""
+    def modules(self, lowered: LoweredProgram, name: str) -> list[tuple[str, str]]:
+        """Name and LLVM text of every module, the program's last."""
         uses = lowered.kernels
         here, apart = portions(uses)
-        texts = [self.portion_llvm(portion) for portion in apart]
+        found = [(f"{name}.{n}", self.portion_llvm(portion)) for n, portion in enumerate(apart)]
         writer = self.writer(uses, _no_address, uses.keys() - here.keys())
-        return [*texts, self._whole_llvm(here, writer, writer.write(lowered.thunks))]
+        whole = self._whole_llvm(here, writer, writer.write(lowered.thunks))
+        functions = [(function, function_text(function, host().width)) for function in sorted(self.library)]
+        return [*found, *functions, (name, whole)]
 
     def code_keys(self, lowered: LoweredProgram, name: str) -> list[tuple[str, Key]]:
-        jit, texts = Jit(level=self.options.opt_level), self.texts(lowered)
-        labels = [*(f"{name}.{n}" for n in range(len(texts) - 1)), name]
-        return [(label, jit.key(text)) for label, text in zip(labels, texts, strict=True)]
+        jit = Jit(level=self.options.opt_level)
+        return [(label, jit.key(text)) for label, text in self.modules(lowered, name)]
 
 
 def _compiled(jit: Jit, trace: Trace, text: str, name: str, kernels: Collection[str]) -> Object:

@@ -13,6 +13,7 @@ from xdsl.dialects.builtin import UnitAttr
 from xdsl.ir import Attribute, Block, Operation, SSAValue
 
 from heron.codegen.llvm.declarations import Declarations
+from heron.codegen.llvm.inline.called import Calls, can_be_called, symbol
 from heron.codegen.llvm.types import text_of
 from heron.errors import HeronError
 
@@ -41,7 +42,7 @@ class Emitter:
     __slots__ = (
         "out", "names", "label", "counter", "needed", "declared", "defined", "metadata", "index_bits", "flags",
         "everywhere", "native", "types", "geometry", "yielded", "kernels", "kept", "bf16",
-        "default_bits", "called", "loops",
+        "default_bits", "called", "loops", "calls", "is_calling",
     )  # fmt: skip
 
     def __init__(self, index_bits: int, native: frozenset[str], declared: Declarations) -> None:
@@ -52,6 +53,8 @@ class Emitter:
         self.needed: set[str] = set()
         self.called: list[str] = []  # library functions, in the order of the calls
         self.loops = 0  # how many were written
+        self.calls: Calls | None = None  # which functions call the library; None: all have copies of it
+        self.is_calling = False  # whether this function does
         self.declared = declared
         self.defined: set[str] = set()
         self.metadata: list[str] = []
@@ -122,9 +125,13 @@ class Emitter:
         return fresh
 
     def library(self, name: str, result: str, arguments: list[tuple[str, str]]) -> str:
-        """A call of an inline library function, whose definition is appended at the end."""
-        self.needed.add(name)
+        """A call of a function of the inline library: its definition, or declaration, is appended at the end."""
         self.called.append(name)
+        if self.calls is not None and self.is_calling and can_be_called(name):
+            self.calls.names.add(name)
+            name = symbol(name)
+        else:
+            self.needed.add(name)
         text = ", ".join(f"{t} {v}" for t, v in arguments)
         fresh = self.fresh()
         self.out.append(f"  {fresh} = call {result} @{name}({text})")

@@ -7,7 +7,7 @@ and their attributes. Definitions of inline library functions (``heron.*``) that
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Literal
 
@@ -18,6 +18,7 @@ from xdsl.ir import Attribute
 from heron.codegen.llvm import emit_arith, emit_control, emit_memory
 from heron.codegen.llvm.declarations import Declarations
 from heron.codegen.llvm.emit import Emitter, rule
+from heron.codegen.llvm.inline.called import Calls
 from heron.codegen.llvm.numerics import IEEE, Numerics
 from heron.codegen.llvm.types import function_result
 from heron.errors import HeronError
@@ -59,6 +60,7 @@ def to_llvm(
     target: Literal["cpu", "gpu", "sim"] | None = None,
     numerics: Numerics = IEEE,
     declared: Declarations | None = None,
+    calls: Calls | None = None,
 ) -> str:
     """LLVM IR text of a lowered module.
 
@@ -69,6 +71,7 @@ def to_llvm(
         target: which conversions are native; by default that of the first kernel, else cpu.
         numerics: what may be done to floating-point values.
         declared: gets what the text declares, where that is part of a module that others write, too.
+        calls: which functions call the inline library instead of having copies of it, and what they call.
 
     Raises:
         HeronError LLVM001 for a type and LLVM002 for an op with no translation.
@@ -82,7 +85,7 @@ def to_llvm(
     missing = sorted(set(kernels) - e.defined)
     if missing:
         raise HeronError("LLVM003", f"module has no function '{missing[0]}'", why=f"it defines {sorted(e.defined)}")
-    e.kernels, e.flags = kernels, numerics.flags
+    e.kernels, e.flags, e.calls = kernels, numerics.flags, calls
     e.everywhere = ['"denormal-fp-math-f32"="preserve-sign,preserve-sign"'] if numerics.flush else []
     e.block(module.body.blocks[0])
     return _finished(e, has_declarations=declared is None)
@@ -95,6 +98,8 @@ def _finished(e: Emitter, has_declarations: bool) -> str:
         from heron.codegen.llvm.inline import definitions
 
         parts.append(definitions(sorted(e.needed)))
+    if e.calls is not None:
+        e.calls.declare(e.declared)
     if has_declarations:
         parts.append(e.declared.text().rstrip("\n"))
     parts.append("\n".join(e.metadata))
@@ -125,8 +130,13 @@ def _function(e: Emitter, op: func.FuncOp) -> None:
     tail = " ".join(["nounwind", *e.everywhere, *_function_attributes(op, abi)])
     e.out.append(f"define {linkage}{convention}{result} @{name}({', '.join(arguments)}) {tail} {{")
     e.start("entry")
+    e.is_calling = e.calls is not None and e.calls.wanted(name, _callees(op))
     e.block(block)
     e.out.append("}")
+
+
+def _callees(op: func.FuncOp) -> Iterator[str]:
+    return (call.callee.root_reference.data for call in op.walk() if isinstance(call, func.CallOp))
 
 
 def _geometry(abi: KernelAbi | None) -> dict[str, int]:

@@ -28,7 +28,13 @@ def has(name: str) -> bool:
 @cache
 def is_long(name: str) -> bool:
     """True for a function of so many instructions that more than two vectors at a time gain nothing."""
-    return has(name) and _text(name)[0].count("\n") >= _LONG
+    return has(name) and lines_of(name) >= _LONG
+
+
+@cache
+def lines_of(name: str) -> int:
+    """Instructions of a function. Raises LLVM005 for an unknown name."""
+    return _text(name)[0].count("\n")
 
 
 @cache

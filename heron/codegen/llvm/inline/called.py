@@ -1,0 +1,162 @@
+"""Functions of the inline library that kernels call: copies of them would be most of a kernel that has many.
+
+A function is a module of its own, on one number and on vectors of them. All its forms are the one definition that is
+copied elsewhere, so values have the same bits. LLVM's loop vectoriser finds the forms on vectors by an attribute:
+
+    declare float @heron.sin.f32.far(float) … "vector-function-abi-variant"="…(heron.sin.f32.far.v16),…"
+    declare <16 x float> @heron.sin.f32.far.v16(<16 x float>)
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable
+from dataclasses import dataclass, field
+from functools import cache
+from threading import Lock
+
+from heron.codegen.llvm.declarations import Declarations
+from heron.codegen.llvm.inline import definitions, has, is_long, lines_of
+from heron.codegen.llvm.inline.builder import LLVM_TYPES, REGISTRY, Definition
+from heron.codegen.llvm.jit import Jit
+from heron.runtime.object_code import Object, Timing
+
+#: bits of the numbers that vectors are of
+_BITS = {"f32": 32, "f64": 64}
+#: instructions that copies may add to a function; LLVM takes about 0.15 ms for each
+_BUDGET = 300
+#: each function's code, by name, LLVM's level and the machine's vectors
+_CODE: dict[tuple[str, int, int], bytes] = {}
+_LOCK = Lock()
+
+
+@dataclass
+class Calls:
+    """Which functions of a module call the library, for a machine with vectors of `width` bits.
+
+    ``small``: functions of so little work that they always do. ``names``: what is called; it fills up.
+    """
+
+    width: int
+    small: Collection[str] = ()
+    names: set[str] = field(default_factory=set)
+
+    def wanted(self, function: str, names: Iterable[str]) -> bool:
+        """Whether a function that uses these of the library calls them."""
+        copied = sum(lines_of(name) for name in names if can_be_called(name))
+        return copied > (0 if function in self.small else _BUDGET)
+
+    def declare(self, declared: Declarations) -> None:
+        """Declare what is called. LLVM would drop the forms on vectors before its vectoriser runs if they were not
+        kept."""
+        vectors: list[str] = []
+        for name in sorted(self.names):
+            d = REGISTRY[name]
+            forms = [(n, _symbol(d, n)) for n in _lanes(d, self.width)]
+            given = "v" * len(d.arguments)
+            told = ",".join(f"_ZGV_LLVM_N{n}{given}_{_symbol(d, 1)}({symbol})" for n, symbol in forms)
+            pure = "nounwind willreturn memory(none)"
+            declared.function(f'{_signature(d, 1)} {pure} "vector-function-abi-variant"="{told}"')
+            for n, _ in forms:
+                declared.function(f"{_signature(d, n)} {pure}")
+            vectors += [f"ptr @{symbol}" for _, symbol in forms]
+        if vectors:
+            kept = f"[{len(vectors)} x ptr] [{', '.join(vectors)}]"
+            declared.variable(f'@llvm.compiler.used = appending global {kept}, section "llvm.metadata"')
+
+
+@cache
+def can_be_called(name: str) -> bool:
+    """Whether the library's function has forms on vectors: it is long, and all its numbers are of one type."""
+    if not has(name) or not is_long(name):
+        return False
+    d = REGISTRY[name]
+    return d.result in _BITS and set(d.arguments) == {d.result}
+
+
+def symbol(name: str) -> str:
+    """The name of a function of the library where it is called, on one number."""
+    return f"{name}.far"
+
+
+@cache
+def text(name: str, width: int) -> str:
+    """The module of one function."""
+    d = REGISTRY[name]
+    forms = [_on_numbers(d), *(_on_vectors(d, n) for n in _lanes(d, width))]
+    return "\n".join([definitions([name]), *forms, *_METADATA, ""])
+
+
+def compiled(name: str, width: int, jit: Jit) -> Object:
+    """The code of one function, compiled once in a process, or read from a cache. Each program links its own copy."""
+    if jit.cache is not None:
+        return jit.compile(text(name, width), name)
+    key = (name, width, jit.level)
+    with _LOCK:
+        code = _CODE.get(key)
+    if code is not None:
+        return Object(name, code, Timing(), cached=True)
+    made = jit.compile(text(name, width), name)
+    with _LOCK:
+        _CODE[key] = made.code
+    return made
+
+
+def _lanes(d: Definition, width: int) -> tuple[int, ...]:
+    """How many numbers whole and half vectors of a machine hold."""
+    whole = width // _BITS[d.result]
+    return tuple(n for n in (whole, whole // 2) if n > 1)
+
+
+def _symbol(d: Definition, count: int) -> str:
+    return symbol(d.name) + (f".v{count}" if count > 1 else "")
+
+
+def _type(d: Definition, count: int) -> str:
+    one = LLVM_TYPES[d.result]
+    return one if count == 1 else f"<{count} x {one}>"
+
+
+def _signature(d: Definition, count: int) -> str:
+    return f"{_type(d, count)} @{_symbol(d, count)}({', '.join([_type(d, count)] * len(d.arguments))})"
+
+
+def _on_numbers(d: Definition) -> str:
+    one = LLVM_TYPES[d.result]
+    given = ", ".join(f"{one} %x{n}" for n in range(len(d.arguments)))
+    head = f"define {one} @{_symbol(d, 1)}({given}) nounwind {{"
+    return f"{head}\n  %r = call {one} @{d.name}({given})\n  ret {one} %r\n}}"
+
+
+def _on_vectors(d: Definition, count: int) -> str:
+    """A loop over the lanes; LLVM makes one step of vectors of it."""
+    one, many, numbers = LLVM_TYPES[d.result], _type(d, count), range(len(d.arguments))
+    lines = [f"define {many} @{_symbol(d, count)}({', '.join(f'{many} %x{n}' for n in numbers)}) nounwind {{", "entry:"]
+    lines.append(f"  %out = alloca {many}")
+    for n in numbers:
+        lines += [f"  %p{n} = alloca {many}", f"  store {many} %x{n}, ptr %p{n}"]
+    lines += ["  br label %lane", "lane:", "  %i = phi i64 [ 0, %entry ], [ %next, %lane ]"]
+    for n in numbers:
+        lines += [f"  %a{n} = getelementptr inbounds {one}, ptr %p{n}, i64 %i", f"  %n{n} = load {one}, ptr %a{n}"]
+    return "\n".join(
+        [
+            *lines,
+            f"  %y = call {one} @{d.name}({', '.join(f'{one} %n{n}' for n in numbers)})",
+            f"  %o = getelementptr inbounds {one}, ptr %out, i64 %i",
+            f"  store {one} %y, ptr %o",
+            "  %next = add nuw nsw i64 %i, 1",
+            f"  %more = icmp ult i64 %next, {count}",
+            f"  br i1 %more, label %lane, label %done, !llvm.loop !{2 * count}",
+            "done:",
+            f"  %r = load {many}, ptr %out",
+            f"  ret {many} %r",
+            "}",
+            f"!{2 * count} = distinct !{{!{2 * count}, !0, !1, !{2 * count + 1}}}",
+            f'!{2 * count + 1} = !{{!"llvm.loop.vectorize.width", i32 {count}}}',
+        ]
+    )
+
+
+_METADATA = (
+    '!0 = !{!"llvm.loop.vectorize.enable", i1 true}',
+    '!1 = !{!"llvm.loop.interleave.count", i32 1}',
+)

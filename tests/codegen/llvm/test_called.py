@@ -1,0 +1,88 @@
+"""Kernels that call the inline library compute what those with copies of it do, to the bit, and as fast: in vectors."""
+
+from __future__ import annotations
+
+import ctypes
+import re
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import heron
+from heron import archive
+from heron.backends.cpu import machine
+from heron.codegen.llvm.declarations import Declarations
+from heron.codegen.llvm.inline import called
+from heron.codegen.llvm.inline.builder import REGISTRY
+from heron.codegen.llvm.jit import Jit, host
+from tests.codegen.llvm import loops
+from tests.codegen.llvm.test_inline_accuracy import samples
+
+
+@pytest.mark.parametrize("name", ["heron.exp.f32", "heron.sin.f64", "heron.pow.f32", "heron.atan2.f64"])
+def test_the_same_bits(name: str) -> None:
+    """On whole vectors, on half ones and on what is left over."""
+    dtype, count = (np.float32 if name.endswith("f32") else np.float64), len(REGISTRY[name].arguments)
+    calls = called.Calls(host().width, names={name})
+    declared = Declarations()
+    calls.declare(declared)
+    copied = loops.loop_text(name, "f")
+    text = copied[: copied.index("define internal")].replace(f"@{name}(", f"@{called.symbol(name)}(") + declared.text()
+    jit = Jit()
+    vectors = [n for n in (512, 256, 128) if n <= host().width][0] // np.dtype(dtype).itemsize // 8
+    assert f"{called.symbol(name)}.v{vectors}(" in jit.optimized(text).partition("declare")[0]
+    address = jit.add(text, "f", others=[called.compiled(name, host().width, jit)]).addresses["f"]
+    arrays = [np.ascontiguousarray(samples(dtype, -9, 9, n)[:4099]) for n in range(count)]
+    out = np.empty_like(arrays[0])
+    run = ctypes.CFUNCTYPE(None, *[ctypes.c_void_p] * (count + 1), ctypes.c_int64)(address)
+    run(*(a.ctypes.data for a in (*arrays, out)), out.size)
+    np.testing.assert_array_equal(out, loops.run(name, *arrays))
+
+
+def test_every_function_is_straight_code_on_vectors() -> None:
+    """No loop over lanes is left, and nothing goes through the stack."""
+    for name in ("heron.exp.f32", "heron.tanh.f64", "heron.log.f32"):
+        assembly = Jit().asm(called.text(name, host().width))
+        assert not re.search(r"^\s(j|loop|b\.)", assembly, re.M), name
+
+
+TOWER = """HloModule m
+ENTRY e {{
+  x0 = f32[{n}] parameter(0)
+{lines}
+}}"""
+
+
+def tower(n: int, height: int) -> str:
+    lines = [f"  {'ROOT ' if k == height else ''}x{k} = f32[{n}] sine(x{k - 1})" for k in range(1, height + 1)]
+    return TOWER.format(n=n, lines="\n".join(lines))
+
+
+def llvm(program: str) -> str:
+    return heron.compile(heron.parse(program)).stage("llvm")
+
+
+def test_copies_have_a_budget() -> None:
+    """A kernel of much work has copies of a few functions and calls many."""
+    few, many = llvm(tower(1 << 20, 2)), llvm(tower(1 << 20, 8))
+    assert "heron.sin.f32.far" not in few
+    assert many.count("call float @heron.sin.f32.far(") == 8
+    assert many.count("define internal float @heron.sin.f32(") == 1  # in the function's own module
+
+
+def test_a_kernel_of_little_work_calls(monkeypatch: pytest.MonkeyPatch) -> None:
+    small = tower(50, 1)
+    assert "call float @heron.sin.f32.far(" in llvm(small)
+    x = np.linspace(-7, 7, 50, dtype=np.float32)
+    calling = heron.compile(small)(x)
+    monkeypatch.setattr(machine, "_LITTLE", 0.0)
+    assert "heron.sin.f32.far" not in llvm(small)
+    np.testing.assert_array_equal(heron.compile(small)(x), calling)
+
+
+def test_a_saved_program_has_what_it_calls(tmp_path: Path) -> None:
+    program = heron.compile(heron.parse(tower(1000, 8)))
+    x = np.linspace(-7, 7, 1000, dtype=np.float32)
+    archive.save(program, tmp_path / "tower.heron")
+    np.testing.assert_array_equal(archive.load(tmp_path / "tower.heron")(x), program(x))
