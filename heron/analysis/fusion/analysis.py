@@ -195,15 +195,18 @@ def _turned(fusion: Fusion, target: Target | None) -> FusionAnalysis | None:
 
 
 def _by_elements(fusion: Fusion, target: Target | None) -> FusionAnalysis:
-    return elementwise(fusion)
+    return elementwise(fusion, strided=target is not None and not target.is_gpu)
 
 
-def elementwise(fusion: Fusion) -> FusionAnalysis:
-    """The kernel of a fusion whose elements are each computed by themselves."""
+def elementwise(fusion: Fusion, strided: bool = False) -> FusionAnalysis:
+    """The kernel of a fusion whose elements are each computed by themselves; ``strided``: see `cuts_of`."""
     if are_slices(fusion):
         hero = fusion.outputs[0].instruction
         return FusionAnalysis(fusion, "slices", f"all {len(fusion.outputs)} outputs are slices", hero)
-    cuts = cuts_of(fusion)
+    cuts = cuts_of(fusion, strided)
+    if cuts is not None and cuts.step > 1:
+        why = f"'{cuts.hero.name}' is told apart by the rest of its index by {cuts.step}"
+        return FusionAnalysis(fusion, "concatenate", why, cuts.hero, cuts)
     if cuts is not None:
         why = f"'{cuts.hero.name}' joins {len(cuts.hero.operands)} operands"
         return FusionAnalysis(fusion, "concatenate", why, cuts.hero, cuts)

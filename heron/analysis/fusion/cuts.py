@@ -1,11 +1,13 @@
-"""Fusions whose outputs are cut into boxes: by concatenations they are computed from, or because they are slices."""
+"""Fusions whose outputs are cut into boxes: by concatenations and pads they are computed from, or because they are
+slices."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
-from itertools import accumulate
+from itertools import accumulate, pairwise
 from math import prod
+from typing import NamedTuple
 
 from heron.analysis.fusion.fusion import Fusion, is_pointwise
 from heron.analysis.indexing.hlo_maps import is_reshape_like
@@ -15,56 +17,138 @@ from heron.hlo.ir.instruction import Instruction
 #: pieces, and instructions in all of them together, that are worth their code
 MAX_PIECES = 64
 MAX_INSTRUCTIONS = 1 << 11
+#: most positions from one element of a pad to the next for which each has a box of its own
+MAX_STEP = 4
 
 
 @dataclass(frozen=True, slots=True)
 class Cuts:
-    """The cuts of the outputs' ``dimension``: at ``borders``, 0 and its size included. ``hero``: a concatenation."""
+    """The cuts of the outputs' ``dimension``: at ``borders``, 0 and its size included. ``hero``: a concatenation, or a
+    pad with room between elements.
+
+    Such a pad shows its operand at every second position, say: positions 0, 2, 4 … are then cut at the first of
+    ``borders``, and 1, 3, 5 … at the second. A concatenation alone has one tuple of them.
+
+        a = f32[8] pad(even, 0), padding=0_1_1
+        b = f32[8] pad(odd, 0), padding=1_0_1
+        ROOT r = f32[8] add(a, b)                   step 2, borders (0, 8), (0, 8)
+    """
 
     hero: Instruction
     dimension: int
-    borders: tuple[int, ...]
+    borders: tuple[tuple[int, ...], ...]
+
+    @property
+    def step(self) -> int:
+        """The positions from one element of a box to the next."""
+        return len(self.borders)
+
+    @property
+    def boxes(self) -> list[range]:
+        """The positions of each box."""
+        found = [
+            range(begin + (rest - begin) % self.step, end, self.step)
+            for rest, borders in enumerate(self.borders)
+            for begin, end in pairwise(borders)
+        ]
+        return [box for box in found if box]
 
 
-def cuts_of(fusion: Fusion) -> Cuts | None:
+class _Joint(NamedTuple):
+    """A concatenation or pad that outputs are computed from; position p of it is position ``low + p * step`` of a pad
+    along ``dimension`` that shows it."""
+
+    i: Instruction
+    dimension: int = -1
+    low: int = 0
+    step: int = 1
+
+
+def cuts_of(fusion: Fusion, strided: bool = False) -> Cuts | None:
     """The cuts by concatenations along one dimension that all outputs are computed from element by element.
 
     Reshapes between them and the outputs may give that dimension another place and size. None without concatenations,
-    when outputs differ in their dimensions, or where pieces would be too many.
+    when outputs differ in their dimensions, or where pieces would be too many. ``strided``: by pads, too.
     """
     if not fusion.outputs or any(o.part is not None for o in fusion.outputs):
         return None
     dims = fusion.outputs[0].shape.dims
     if any(o.shape.dims != dims for o in fusion.outputs):
         return None
+    joints = list(_joints(fusion.roots, dims if strided else ()))
+    pad = next((j for j in joints if j.i.opcode == "pad"), None)
+    step = 1 if pad is None else _gap(pad.i, pad.dimension)
     hero: Instruction | None = None
-    dimension, borders = -1, set[int]()
-    for i in _concatenations(fusion.roots):
-        found = _seen_in(dims, i)
-        if found is not None and (hero is None or found[0] == dimension):
-            hero, dimension = hero or i, found[0]
-            borders |= found[1]
-    pieces = len(borders) - 1
-    if hero is None or not 1 < pieces <= MAX_PIECES or pieces * len(fusion.computation) > MAX_INSTRUCTIONS:
+    dimension, borders = -1, [set[int]() for _ in range(step)]
+    if pad is not None:
+        hero, dimension = pad.i, pad.dimension
+        for found in borders:
+            found |= {0, dims[dimension]}
+    for joint in joints:
+        seen = _borders(dims, joint, step)
+        if seen is not None and (hero is None or seen[0] == dimension):
+            hero, dimension = hero or joint.i, seen[0]
+            for rest, found in seen[1].items():
+                borders[rest] |= found
+    if hero is None:
         return None
-    return Cuts(hero, dimension, tuple(sorted(borders)))
+    cuts = Cuts(hero, dimension, tuple(tuple(sorted(b)) for b in borders))
+    pieces = len(cuts.boxes)
+    return cuts if 1 < pieces <= MAX_PIECES and pieces * len(fusion.computation) <= MAX_INSTRUCTIONS else None
 
 
-def _concatenations(roots: Iterable[Instruction]) -> Iterator[Instruction]:
-    """The concatenations above `roots` whose elements have the roots' own row-major numbers."""
-    seen: set[Instruction] = set()
-    stack = list(roots)[::-1]
+def _joints(roots: Iterable[Instruction], padded: tuple[int, ...]) -> Iterator[_Joint]:
+    """The concatenations above `roots` whose elements have the roots' own row-major numbers; pads of the dimensions
+    `padded`, and concatenations that one of these shows."""
+    seen: set[_Joint] = set()
+    stack = [_Joint(r) for r in roots][::-1]
     while stack:
-        i = stack.pop()
-        if i in seen:
+        joint = stack.pop()
+        if joint in seen:
             continue
-        seen.add(i)
+        seen.add(joint)
+        i = joint.i
         if i.opcode == "concatenate":
-            yield i
-        elif i.opcode == "reshape" or i.opcode == "bitcast" and is_reshape_like(i) and _row_major(i):
-            stack.append(i.operands[0])
+            yield joint
+        elif i.opcode == "pad" and joint.step == 1 and i.shape.dims == padded and (d := spread_dimension(i)) >= 0:
+            yield joint._replace(dimension=d)
+            stack.append(_Joint(i.operands[0], d, i.padding[d][0], _gap(i, d)))
+        elif joint.step == 1 and (
+            i.opcode == "reshape" or i.opcode == "bitcast" and is_reshape_like(i) and _row_major(i)
+        ):
+            stack.append(_Joint(i.operands[0]))
         elif is_pointwise(i):
-            stack.extend(o for o in reversed(i.operands) if o.shape.dims == i.shape.dims)
+            stack.extend(joint._replace(i=o) for o in reversed(i.operands) if o.shape.dims == i.shape.dims)
+
+
+def spread_dimension(i: Instruction) -> int:
+    """The one dimension in which a pad leaves a little room between elements, if it does nothing else; or -1."""
+    changed = [d for d, edges in enumerate(i.padding) if any(edges)]
+    if len(changed) != 1 or min(i.padding[changed[0]]) < 0 or not 1 < _gap(i, changed[0]) <= MAX_STEP:
+        return -1
+    return changed[0]
+
+
+def _gap(pad: Instruction, d: int) -> int:
+    return pad.padding[d][2] + 1
+
+
+def _borders(dims: tuple[int, ...], joint: _Joint, step: int) -> tuple[int, dict[int, set[int]]] | None:
+    """The dimension that a joint cuts, and where, by rests of division by `step`; None when it is not to be cut."""
+    i = joint.i
+    if i.opcode == "pad":
+        d, (low, _, interior) = joint.dimension, i.padding[joint.dimension]
+        if interior + 1 != step:
+            return None
+        return d, {low % step: {low, min(low + i.operands[0].shape.dims[d] * step, dims[d])}}
+    if joint.step == 1:
+        found = _seen_in(dims, i)
+        return None if found is None else (found[0], dict.fromkeys(range(step), found[1]))
+    if joint.step != step or i.dimensions[0] != joint.dimension:
+        return None
+    ends = accumulate((o.shape.dims[joint.dimension] for o in i.operands), initial=0)
+    places = {min(joint.low + end * step, dims[joint.dimension]) for end in ends}
+    return joint.dimension, {joint.low % step: places}
 
 
 def _row_major(i: Instruction) -> bool:

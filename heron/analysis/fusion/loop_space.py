@@ -78,15 +78,17 @@ def dimension_index(sizes: Sequence[int], runs: Sequence[Sequence[int]], run_ind
     return tuple(index)
 
 
-def output_space(outputs: Sequence[Output], shape: Shape, partition: Partition, start: Sequence[int] = ()) -> Space:
+def output_space(
+    outputs: Sequence[Output], shape: Shape, partition: Partition, place: Callable[[Index], Index] | None = None
+) -> Space:
     """The space of a loop over `shape` in memory order that stores `outputs`: equal dimensions, any layouts.
 
-    ``start``: where the loop begins, when `shape` is a part of the outputs' shape.
+    ``place``: where an index of the loop is in the outputs, when `shape` is a part of theirs.
     """
     sizes = memory_sizes(shape)
     index = from_memory(shape, dims(len(sizes)))
-    if any(start):
-        index = tuple(e + Const(s) for e, s in zip(index, start, strict=True))
+    if place is not None:
+        index = place(index)
     roots = list(dict.fromkeys(o.instruction for o in outputs))
     reads = walk(roots, index, sizes, partition)
     factors = _refined(sizes, reads)

@@ -1,6 +1,7 @@
 """The boxes of the index space that a kernel's outputs are computed in, each by loops of its own.
 
-A box is all of some outputs of equal dimensions, or the part of them where one operand of a concatenation lies.
+A box is all of some outputs of equal dimensions, or the part of them where one operand of a concatenation lies, or
+every second element, where a pad has room between elements.
 """
 
 from __future__ import annotations
@@ -23,17 +24,20 @@ Groups: TypeAlias = dict[Shape, list[int]]
 class Piece:
     """A box of the index space of outputs `members`: as large as ``shape``, beginning at ``start``.
 
-    ``whole``: the outputs' own shape.
+    ``whole``: the outputs' own shape. ``steps``: from one element to the next in each dimension; none are ones.
     """
 
     shape: Shape
     members: tuple[int, ...]
     whole: Shape
     start: tuple[int, ...]
+    steps: tuple[int, ...] = ()
 
     def index(self, inside: Index) -> Index:
         """The outputs' index of an index into the box."""
-        return tuple(i + Const(s) if s else i for i, s in zip(inside, self.start, strict=True))
+        steps = self.steps or (1,) * len(self.start)
+        walked = [i * step if step > 1 else i for i, step in zip(inside, steps, strict=True)]
+        return tuple(i + Const(s) if s else i for i, s in zip(walked, self.start, strict=True))
 
     def at(self, place: Index) -> Index:
         """The outputs' index of a place of the box in memory order."""

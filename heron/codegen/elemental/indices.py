@@ -138,6 +138,14 @@ class Indices:
         finally:
             self._memo.pop()
 
+    def never(self, constraints: Sequence[Constraint]) -> bool:
+        """Whether some constraint holds nowhere."""
+        return any(
+            high < lo or low > hi
+            for constrained, lo, hi in constraints
+            for low, high in [self._simplifier.range_of(self._simplifier.simplify(constrained))]
+        )
+
     def holds(self, constraints: Sequence[Constraint]) -> SSAValue | None:
         """An `i1`: every constraint holds. None when they always do."""
         condition: SSAValue | None = None

@@ -124,6 +124,8 @@ def _pad(e: FunctionEmitter, i: Instruction, index: Index) -> Value:
     if not source.shape.num_elements:
         return e.value(padding, ())
     where, constraints = pad_index(i, index)
+    if e.never(constraints):
+        return e.value(padding, ())
     inside = e.holds(constraints)
     if inside is None:
         return e.value(source, e.simplify(where))

@@ -1,12 +1,11 @@
 """The concatenate emitter: the outputs are cut where the operands meet, and each piece reads its operand alone.
 
 The same loops also compute the users of the concatenation. The code of a piece knows the bounds of its index, so that
-other concatenations along the same dimension need no branch there either.
+other concatenations along the same dimension need no branch there either. Pads with room between elements are cut in
+the same way: every second position, say, is a piece.
 """
 
 from __future__ import annotations
-
-from itertools import pairwise
 
 from heron.analysis.fusion.cuts import Cuts
 from heron.analysis.fusion.fusion import Fusion
@@ -35,9 +34,9 @@ def _pieces(fusion: Fusion, cuts: Cuts) -> list[Piece]:
     whole, d = fusion.outputs[0].shape, cuts.dimension
     members = tuple(range(len(fusion.outputs)))
     pieces: list[Piece] = []
-    for begin, end in pairwise(cuts.borders):
-        dims = tuple(end - begin if k == d else n for k, n in enumerate(whole.dims))
-        start = tuple(begin if k == d else 0 for k in range(whole.rank))
-        if whole.num_elements:
-            pieces.append(Piece(array(whole.element_type, dims, whole.layout), members, whole, start))
+    for box in cuts.boxes if whole.num_elements else ():
+        dims = tuple(len(box) if k == d else n for k, n in enumerate(whole.dims))
+        start = tuple(box.start if k == d else 0 for k in range(whole.rank))
+        steps = tuple(box.step if k == d else 1 for k in range(whole.rank)) if box.step > 1 else ()
+        pieces.append(Piece(array(whole.element_type, dims, whole.layout), members, whole, start, steps))
     return pieces

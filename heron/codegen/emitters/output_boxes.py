@@ -43,7 +43,7 @@ def emit_cpu(frame: Frame, pieces: Sequence[Piece], emitter: str, notes: Mapping
 def plan_piece(frame: Frame, piece: Piece) -> tuple[Space, CpuPlan]:
     """The loops of a piece on the CPU."""
     outputs = [frame.fusion.outputs[n] for n in piece.members]
-    space = output_space(outputs, piece.shape, frame.kernel.partition, piece.start)
+    space = output_space(outputs, piece.shape, frame.kernel.partition, piece.index)
     return space, plan_cpu(space.sizes, space.runs, frame.fusion.parts)
 
 

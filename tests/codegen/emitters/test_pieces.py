@@ -79,6 +79,37 @@ CASES = [
     (["pred[7,3]", "pred[7,2]"], "ROOT r = pred[7,5] concatenate(p0, p1), dimensions={1}"),
 ]
 
+_EVEN_AND_ODD = (
+    "z = f32[] constant(0)\n e = f32[{0}] multiply(p0, p0)\n o = f32[{1}] negate(p1)\n"
+    " a = f32[{2}] pad(e, z), padding={3}\n b = f32[{2}] pad(o, z), padding={4}\n"
+)
+#: pads with room between elements, each rest of the index in a loop of its own on the CPU
+SPREAD = [
+    (["f32[9]", "f32[8]"], _EVEN_AND_ODD.format("9", "8", "17", "0_0_1", "1_1_1") + "ROOT r = f32[17] add(a, b)"),
+    (
+        ["f32[5,20]", "f32[5,20]"],
+        _EVEN_AND_ODD.format("5,20", "5,20", "10,20", "0_1_1x0_0", "1_0_1x0_0") + "ROOT r = f32[10,20] add(a, b)",
+    ),
+    (
+        ["f32[3,7]", "f32[3,6]", "f32[3,13]"],
+        _EVEN_AND_ODD.format("3,7", "3,6", "3,13", "0_0x0_0_1", "0_0x1_1_1")
+        + "m = f32[3,13] multiply(a, p2)\n s = f32[3,13] add(m, b)\n ROOT r = (f32[3,13], f32[3,13]) tuple(s, m)",
+    ),
+    # a concatenation below a pad, three rests, edges of padding alone
+    (
+        ["f32[1,6]", "f32[4,6]"],
+        "z = f32[] constant(-2)\n n = f32[4,6] multiply(p1, p1)\n c = f32[5,6] concatenate(p0, n), dimensions={0}\n"
+        " a = f32[20,6] pad(c, z), padding=4_3_2x0_0\n b = f32[20,6] pad(p1, z), padding=2_8_2x0_0\n"
+        " ROOT r = f32[20,6] maximum(a, b)",
+    ),
+    # two ways of leaving room: the first shapes the loops
+    (
+        ["f32[4,4]", "f32[8,2]"],
+        "z = f32[] constant(1)\n a = f32[8,4] pad(p0, z), padding=1_0_1x0_0\n"
+        " b = f32[8,4] pad(p1, z), padding=0_0x0_1_1\n ROOT r = f32[8,4] subtract(a, b)",
+    ),
+]
+
 
 def test_concatenations_a_reshape_hides() -> None:
     """No dimension of the result shows where the operands meet: inside another dimension, or in rows of other length."""
@@ -95,6 +126,14 @@ def test_concatenate(shapes: list[str], body: str, gpu: bool) -> None:
     assert emitted(target, shapes, body).emitter == "concatenate"
     inputs = [array(s) if s[0] != "p" else array(s.replace("pred", "s32")) > 2 for s in shapes]
     check(source(shapes, body), inputs, parts=3, gpu=gpu)
+
+
+@pytest.mark.parametrize("shapes, body", SPREAD)
+@pytest.mark.parametrize("gpu", [False, True])
+def test_every_second_element(shapes: list[str], body: str, gpu: bool) -> None:
+    kernel = emitted("sim:sm_90" if gpu else "cpu", shapes, body)
+    assert gpu or kernel.emitter == "concatenate" and "arith.remsi" not in str(kernel.module)
+    check(source(shapes, body), [array(s) for s in shapes], parts=3, gpu=gpu)
 
 
 @pytest.mark.parametrize("target", ["cpu", "sm_90"])

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 
 from heron.analysis.cost.code_size import Places, code_at, op_code, places_of
@@ -45,10 +45,33 @@ class Group:
             if operand not in self.evaluations:
                 self.inputs[operand] = None
 
+    def spreads(self, i: Instruction, users: Iterable[Instruction]) -> bool:
+        """Whether `i` interleaves values, and the kernel interleaves others with what it computes from `i`.
+
+        A kernel tells once which operand its elements come from, in a loop for each. What an interleaved value is
+        computed from is read at places of its own, where a branch would have to tell that for every element.
+        """
+        is_pad = i.opcode == "pad"
+        if not (is_pad and _has_room(i) or any(o.opcode == "pad" and _has_room(o) for o in i.operands)):
+            return False
+        return places_of(i, self.places, users).keys() != {None} and any(
+            x.opcode == "pad" and _has_room(x) for x in self.evaluations
+        )
+
     def evaluations_of(self, i: Instruction, users: Iterable[Instruction]) -> float:
         """The number of elements of `i` that its users in the group, `users`, would compute if it were fused."""
         return evaluations_of(i, self.evaluations, users=users)
 
-    def code_with(self, i: Instruction, users: Iterable[Instruction]) -> float:
-        """LLVM instructions of the kernel, were `i` inside."""
-        return self.code + code_at(i, places_of(i, self.places, users))
+    def code_with(self, i: Instruction, users: Iterable[Instruction], below: Callable[[Instruction], float]) -> float:
+        """LLVM instructions of the kernel, were `i` inside.
+
+        ``below``: those of an element's own operands. They count where `i` is read at an index of its own: a kernel
+        that has room for a part of them would end at many values in place of one.
+        """
+        places = places_of(i, self.places, users)
+        apart = sum(copies for place, copies in places.items() if isinstance(place, tuple))
+        return self.code + code_at(i, places) + (apart * below(i) if apart else 0.0)
+
+
+def _has_room(pad: Instruction) -> bool:
+    return any(interior for _, _, interior in pad.padding)

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from heron.analysis.cost import element_flops
-from heron.analysis.cost.code_size import BUDGET
+from heron.analysis.cost.code_size import BUDGET, op_code
 from heron.analysis.fusion.roles import accepts, is_consumer, is_emitted, is_producer, stays_alone
 from heron.hlo.facts import is_generated, updated_operands
 from heron.hlo.ir.computation import Computation
@@ -155,6 +155,17 @@ class Planner:
         if needs is not None and len(taken) < len(counts):
             self._tell_needed(i, needs)
 
+    def _code_below(self, i: Instruction) -> float:
+        """LLVM instructions of what is computed for an element of `i` at its own index, `i` not included."""
+        code, seen, stack = 0.0, {i}, [i]
+        while stack and code < self.limits.code:
+            for o in stack.pop().operands:
+                if o not in seen and o.op.is_elementwise and o.shape.dims == i.shape.dims and is_producer(o):
+                    seen.add(o)
+                    stack.append(o)
+                    code += op_code(o)
+        return code
+
     def _tell_needed(self, i: Instruction, needs: Instruction) -> None:
         self.tell(False, f"'{needs.name}' ({needs.opcode}) needs it in memory", i, needs.name, None, None)
 
@@ -169,9 +180,11 @@ class Planner:
         if count > self.limits.recomputation * max(1, i.shape.num_elements) and not is_generated(i):
             if i.shape.num_elements > 1 and element_flops(i) > 0:
                 return "most of it would be computed over and over"
+        if group.spreads(i, users):
+            return "its elements would be told apart anew for every element of the kernel"
         if i in self._reads_old(group.root):
             return "it is computed from what the kernel overwrites"
-        if not made_of_nothing(i) and (group.is_full or group.code_with(i, users) > self.limits.code):
+        if not made_of_nothing(i) and (group.is_full or group.code_with(i, users, self._code_below) > self.limits.code):
             group.is_full = True  # what comes next stays out, too: the kernel ends at values that lie side by side
             return f"the kernel would become more than {self.limits.code:.0f} LLVM instructions"
         return ""

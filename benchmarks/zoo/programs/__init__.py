@@ -1,0 +1,1 @@
+"""The zoo's programs, one file for each theme."""
