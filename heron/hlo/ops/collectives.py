@@ -183,9 +183,8 @@ class AllReduce(Collective):
     Shape: the operand's; a tuple of the operands' for several.
     """
 
-    traits = {Trait.COLLECTIVE, Trait.EQUALIZES}
+    traits = {Trait.COLLECTIVE, Trait.EQUALIZES, Trait.IN_PLACE}
     attributes = {**GROUPS, **GLOBAL_IDS, **TO_APPLY}
-    traits = {Trait.COLLECTIVE, Trait.IN_PLACE}
 
     def shape(self, i: Instruction, *operands: Shape) -> Shape:
         attr(i, "to_apply")
