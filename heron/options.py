@@ -137,6 +137,9 @@ class Options:
         "note", "a collective that moves much of a program's bytes is a note, a warning or an error", RESHARDS
     )
     reshard_share: int = _field(25, "the percentage of a program's bytes from which a reshard is large")
+    pipeline_collectives: bool = _field(
+        False, "loops gather what their next round needs, and exchange sums of the round before"
+    )
     cache: bool = _field(False, "keep machine code and PTX in files for later compiles (docs/use/cache.md)")
 
     def __post_init__(self) -> None:

@@ -2,22 +2,13 @@
 
 from __future__ import annotations
 
-from heron.passes.collectives.all_gather_broadcast_reorder import AllGatherBroadcastReorder
-from heron.passes.collectives.all_gather_dynamic_slice_simplifier import AllGatherDynamicSliceSimplifier
-from heron.passes.collectives.all_reduce_folder import AllReduceFolder
-from heron.passes.collectives.all_reduce_reassociate import AllReduceReassociate
-from heron.passes.collectives.all_reduce_simplifier import AllReduceSimplifier
-from heron.passes.collectives.collective_cse import CollectiveCse
-from heron.passes.collectives.collective_quantizer import CollectiveQuantizer
-from heron.passes.collectives.reduce_scatter_creator import ReduceScatterCreator
-from heron.passes.collectives.reduce_scatter_reassociate import ReduceScatterReassociate
-from heron.passes.collectives.while_loop_all_reduce_code_motion import WhileLoopAllReduceCodeMotion
 from heron.passes.control_flow.conditional_canonicalizer import ConditionalCanonicalizer
 from heron.passes.copies.flatten_call_graph import FlattenCallGraph
 from heron.passes.copies.optimize_input_output_buffer_alias import OptimizeInputOutputBufferAlias
 from heron.passes.framework.pipeline import Pipeline
 from heron.passes.framework.registry import named_pipeline
 from heron.passes.layout.bitcast_decomposer import BitcastDecomposer
+from heron.passes.pipelines import exchanges
 from heron.passes.sharding.auto_sharding import AutoSharding
 from heron.passes.sharding.constant_splitter import ConstantSplitter
 from heron.passes.sharding.large_reshards import LargeReshards
@@ -64,20 +55,7 @@ def partitioned() -> Pipeline:
             Dce(),
             TupleSimplifier(),
             Cse(),
-            # sums of sums are one, and what is the same on all devices needs none
-            AllReduceSimplifier(),
-            AllReduceReassociate(),
-            ReduceScatterReassociate(),
-            AllReduceFolder(),
-            # what is cut at once need not be whole before
-            AllGatherDynamicSliceSimplifier(),
-            ReduceScatterCreator(),
-            AllGatherBroadcastReorder(),
-            # fewer bytes an element
-            CollectiveQuantizer(),
-            # once instead of once a round
-            WhileLoopAllReduceCodeMotion(),
-            CollectiveCse(),
+            exchanges(),
             Cse(),
             Dce(),
             # whoever runs the program takes back what no result has taken the place of

@@ -2,12 +2,35 @@
 
 from __future__ import annotations
 
+from heron.passes.collectives.all_gather_broadcast_reorder import AllGatherBroadcastReorder
 from heron.passes.collectives.all_gather_combiner import AllGatherCombiner
+from heron.passes.collectives.all_gather_dynamic_slice_permuted_offset_simplifier import (
+    AllGatherDynamicSlicePermutedOffsetSimplifier,
+)
+from heron.passes.collectives.all_gather_dynamic_slice_simplifier import AllGatherDynamicSliceSimplifier
+from heron.passes.collectives.all_gather_optimizer import AllGatherOptimizer
+from heron.passes.collectives.all_gather_pad_ds_simplifier import AllGatherPadDsSimplifier
+from heron.passes.collectives.all_gather_remove_degenerate_dims import AllGatherRemoveDegenerateDims
 from heron.passes.collectives.all_reduce_combiner import AllReduceCombiner
+from heron.passes.collectives.all_reduce_cross_combiner import AllReduceCrossCombiner
+from heron.passes.collectives.all_reduce_folder import AllReduceFolder
+from heron.passes.collectives.all_reduce_reassociate import AllReduceReassociate
+from heron.passes.collectives.all_reduce_reduce_scatter_reorder import AllReduceReduceScatterReorder
+from heron.passes.collectives.all_reduce_simplifier import AllReduceSimplifier
+from heron.passes.collectives.all_reduce_splitter import AllReduceSplitter
 from heron.passes.collectives.async_to_sync import AsyncToSync
+from heron.passes.collectives.canonicalize_all_gather_for_cse import CanonicalizeAllGatherForCse
+from heron.passes.collectives.collective_cse import CollectiveCse
 from heron.passes.collectives.collective_permute_combiner import CollectivePermuteCombiner
+from heron.passes.collectives.collective_pipeliner import CollectivePipeliner
+from heron.passes.collectives.collective_quantizer import CollectiveQuantizer
+from heron.passes.collectives.collective_select_folder import CollectiveSelectFolder
+from heron.passes.collectives.ragged_all_to_all_canonicalizer import RaggedAllToAllCanonicalizer
 from heron.passes.collectives.reduce_scatter_combiner import ReduceScatterCombiner
+from heron.passes.collectives.reduce_scatter_creator import ReduceScatterCreator
+from heron.passes.collectives.reduce_scatter_reassociate import ReduceScatterReassociate
 from heron.passes.collectives.trivial_collective_remover import TrivialCollectiveRemover
+from heron.passes.collectives.while_loop_all_reduce_code_motion import WhileLoopAllReduceCodeMotion
 from heron.passes.control_flow.call_inliner import CallInliner
 from heron.passes.control_flow.computation_deduplicator import ComputationDeduplicator
 from heron.passes.control_flow.conditional_canonicalizer import ConditionalCanonicalizer
@@ -33,6 +56,7 @@ from heron.passes.expand.stochastic_convert_decomposer import StochasticConvertD
 from heron.passes.framework.base import Pass
 from heron.passes.framework.pipeline import Fixpoint, Pipeline
 from heron.passes.framework.registry import named_pipeline
+from heron.passes.framework.with_collectives import WithCollectives
 from heron.passes.fusion.fusion_legalizer import FusionLegalizer
 from heron.passes.fusion.fusion_tuple_flattener import FusionTupleFlattener
 from heron.passes.layout.bitcast_decomposer import BitcastDecomposer
@@ -97,9 +121,51 @@ def simplification() -> Fixpoint:
     )
 
 
-def combiners() -> list[Pass]:
+@named_pipeline("exchanges")
+def exchanges(*more: Pass) -> Pipeline:
+    """Fewer and smaller exchanges between devices, of programs that were partitioned here or came so; then `more`."""
+    return WithCollectives(
+        "exchanges",
+        [
+            # integers that every backend reads
+            RaggedAllToAllCanonicalizer(element_type="s32", enough_bits=32),
+            # sums of sums are one, and what is the same on all devices needs none
+            AllReduceSimplifier(),
+            AllReduceReassociate(),
+            ReduceScatterReassociate(),
+            AllReduceFolder(),
+            AllReduceCrossCombiner(),
+            AllReduceSplitter(),
+            AllGatherOptimizer(),
+            # what is cut at once need not be whole before
+            AllGatherDynamicSliceSimplifier(),
+            AllGatherDynamicSlicePermutedOffsetSimplifier(),
+            AllGatherPadDsSimplifier(),
+            ReduceScatterCreator(),
+            AllReduceReduceScatterReorder(),
+            AllGatherBroadcastReorder(),
+            # what no sender chooses need not be computed before the exchange
+            CollectiveSelectFolder(),
+            # fewer bytes an element
+            CollectiveQuantizer(),
+            # once instead of once a round
+            WhileLoopAllReduceCodeMotion(),
+            CanonicalizeAllGatherForCse(),
+            CollectiveCse(),
+            # in another round than the one that computes with them, where an option asks for it
+            CollectivePipeliner(by_option=True),
+            CollectivePipeliner(direction="late", by_option=True),
+            # more of them can be combined
+            AllGatherRemoveDegenerateDims(),
+            *more,
+        ],
+    )
+
+
+def combiners() -> Pipeline:
     """Collectives that do not depend on each other as one; behind fusion, which does not look into their tuples."""
-    return [AllGatherCombiner(), ReduceScatterCombiner(), AllReduceCombiner(), CollectivePermuteCombiner()]
+    steps = [AllGatherCombiner(), ReduceScatterCombiner(), AllReduceCombiner(), CollectivePermuteCombiner()]
+    return WithCollectives("combiners", steps)
 
 
 def partition(*, blocks: bool = False) -> Pipeline:

@@ -1,4 +1,4 @@
-"""The groups of devices in which a collective exchanges, by global numbers of devices.
+"""The devices that a collective exchanges between, by their global numbers.
 
 A device's global number is replica · partitions + partition. The ids in `replica_groups` mean replicas, partitions or
 global numbers; ``channel_id`` and ``use_global_device_ids`` tell which.
@@ -44,3 +44,12 @@ def groups_key(i: Instruction) -> tuple[object, ...]:
         bool(a.get("use_global_device_ids")),
         bool(a.get("constrain_layout")),
     )
+
+
+def device_pairs(i: Instruction, module: Module) -> tuple[tuple[int, int], ...]:
+    """(source, target) of a collective-permute: partitions of each replica where there is a channel, else replicas."""
+    replicas, partitions = module.replica_count, module.num_partitions
+    pairs = i.source_target_pairs
+    if i.attrs.get("channel_id") is not None:
+        return tuple((r * partitions + s, r * partitions + t) for r in range(replicas) for s, t in pairs)
+    return tuple((s * partitions + p, t * partitions + p) for p in range(partitions) for s, t in pairs)

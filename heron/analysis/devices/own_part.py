@@ -39,8 +39,17 @@ def places_in_groups(groups: Groups, count: int) -> np.ndarray | None:
     return None if (places < 0).any() else places
 
 
+def parts_taken(i: Instruction, dim: int, module: Module) -> np.ndarray | None:
+    """The number of the part that each device takes along `dim`, counted in slices [devices]; None for what lies
+    across two parts."""
+    starts, length = slice_starts(i, dim, module), i.shape.dims[dim]
+    if starts is None or not length or (starts % length).any():
+        return None
+    return starts // length
+
+
 def takes_own_part(i: Instruction, dim: int, groups: Groups, module: Module) -> bool:
     """Whether the device at place n of its group takes part n, counted in slices, along `dim`."""
-    starts = slice_starts(i, dim, module)
+    parts = parts_taken(i, dim, module)
     places = places_in_groups(groups, module.replica_count * module.num_partitions)
-    return starts is not None and places is not None and bool((starts == places * i.shape.dims[dim]).all())
+    return parts is not None and places is not None and bool((parts == places).all())

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
 
-from heron.analysis.devices.groups import device_groups
+from heron.analysis.devices.groups import device_groups, device_pairs
 from heron.backends.calls.host import call, memory_order
 from heron.backends.devices import Devices
 from heron.backends.reducers import reducer
@@ -201,20 +201,12 @@ def _broadcast(c: _Collective) -> CollectiveThunk:
 def _permute(c: _Collective) -> CollectiveThunk:
     senders = [-1] * c.devices.count
     rank = {number: n for group in c.groups for n, number in enumerate(group)}
-    for source, target in _pairs(c):
+    for source, target in device_pairs(c.i, c.lowering.module):
         if max(source, target) >= c.devices.count:
             what = f"'{c.i.name}' names device {max(source, target)}"
             raise HeronError("GEN012", what, where=str(c.i), why=f"there are {c.devices}")
         senders[target] = rank[source]
     return c.thunk(Way.FROM, c.wholes(), senders)
-
-
-def _pairs(c: _Collective) -> list[tuple[int, int]]:
-    """All (source, target) devices: partitions of each replica where there is a channel, else replicas."""
-    replicas, partitions = c.devices.replicas, c.devices.partitions
-    if c.i.attrs.get("channel_id") is not None:
-        return [(r * partitions + s, r * partitions + t) for r in range(replicas) for s, t in c.i.source_target_pairs]
-    return [(s * partitions + p, t * partitions + p) for p in range(partitions) for s, t in c.i.source_target_pairs]
 
 
 def _ragged(c: _Collective) -> CollectiveThunk:

@@ -58,6 +58,7 @@ def optimise() -> Pipeline:
             ConditionalToSelect(),
             MapInliner(),
             shared.simplification(),
+            shared.exchanges(),
             *shared.loops(),
             # dots as libraries take them: transposes that this makes are folded into operands or simplified away
             DotDecomposer(),
@@ -110,7 +111,7 @@ def fuse() -> Pipeline:
             # a product with what is around it, now that this is one kernel
             RowBlockFusion(multiplies=multiplies_blocks),
             Dce(),
-            *shared.combiners(),
+            shared.combiners(),
         ],
     )
 

@@ -16,6 +16,7 @@ from heron.passes.calls.gemm_broadcast_folding import GemmBroadcastFolding
 from heron.passes.calls.gemm_rewriter import GemmRewriter
 from heron.passes.calls.scan_rewriter import ScanRewriter
 from heron.passes.calls.sort_rewriter import SortRewriter
+from heron.passes.collectives.all_reduce_promotion import AllReducePromotion
 from heron.passes.collectives.async_collective_creator import AsyncCollectiveCreator
 from heron.passes.control_flow.computation_deduplicator import ComputationDeduplicator
 from heron.passes.control_flow.conditional_to_select import ConditionalToSelect
@@ -96,6 +97,8 @@ def optimise() -> Pipeline:
             MapInliner(),
             ReduceWindowRewriter(block=1024, enough=256, single_pass=True),
             shared.simplification(),
+            # sums of narrow integers in a type that NCCL adds up
+            shared.exchanges(AllReducePromotion()),
             *shared.loops(),
             WhileConditionToBody(),
             # dots as libraries take them: transposes that this makes are folded into operands or simplified away
@@ -190,7 +193,7 @@ def fuse() -> Pipeline:
             # which of a library's algorithms computes what is left to it, now that calls are as they stay
             GemmAlgorithmPicker(),
             ConvAlgorithmPicker(),
-            *shared.combiners(),
+            shared.combiners(),
         ],
     )
 

@@ -8,6 +8,7 @@ Source: https://openxla.org/xla/operation_semantics (AllReduce), https://openxla
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from functools import lru_cache
 from math import prod
 
@@ -36,6 +37,11 @@ def parse(text: str) -> Groups:
         found = _lists(w)
     w.end()
     return found
+
+
+def spelled(groups: Iterable[Iterable[int]]) -> str:
+    """The groups one by one: ``{{0,1},{2,3}}``."""
+    return "{" + ",".join("{" + ",".join(map(str, g)) + "}" for g in groups) + "}"
 
 
 def _lists(w: Words) -> Groups:

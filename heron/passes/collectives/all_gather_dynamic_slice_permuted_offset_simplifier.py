@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from heron.analysis.devices.groups import device_groups
-from heron.analysis.devices.own_part import places_in_groups, slice_starts, sliced_dimension
+from heron.analysis.devices.own_part import parts_taken, places_in_groups, sliced_dimension
 from heron.hlo.ir.instruction import Instruction
 from heron.hlo.ir.module import Module
 from heron.passes.collectives.model.reductions import is_alone
@@ -76,13 +76,13 @@ def _pairs(i: Instruction, module: Module) -> tuple[tuple[int, int], ...] | None
     dim, groups = sliced_dimension(i), device_groups(gathered, module)
     if dim is None or gathered.dimensions != (dim,) or places_in_groups(groups, count) is None:
         return None
-    starts, length = slice_starts(i, dim, module), i.shape.dims[dim]
-    if starts is None or not length or (starts % length).any():
+    parts = parts_taken(i, dim, module)
+    if parts is None:
         return None
     sources = np.empty(count, np.int64)
     for group in groups:
         members = np.array(group)
-        sources[members] = members[starts[members] // length]
+        sources[members] = members[parts[members]]
     if len(np.unique(sources)) != count:
         return None
     return tuple((int(s), t) for t, s in enumerate(sources))

@@ -5,10 +5,12 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from heron.analysis.devices.groups import device_groups
+from heron.hlo.facts import combiner
 from heron.hlo.ir.instruction import Instruction
 from heron.hlo.ir.module import Module
 from heron.hlo.ir.replica_groups import Groups
-from heron.passes.collectives.model.reductions import is_alone, meaning_of
+from heron.passes.collectives.model.grouping import among, free_channels
+from heron.passes.collectives.model.reductions import is_alone
 from heron.passes.framework.base import Pass
 from heron.passes.framework.context import PassContext
 from heron.passes.framework.registry import register
@@ -39,14 +41,14 @@ class AllReduceFolder(Pass):
 
     def run(self, module: Module, ctx: PassContext) -> bool:
         changed = False
+        channels = free_channels(module)
         for c in module.non_fusion_computations():
             for i in c.instructions:
                 groups = _joint_groups(i, module) if i.opcode == "all-reduce" else None
                 if groups is None:
                     continue
                 (inner,) = i.operands
-                text = "{" + ",".join("{" + ",".join(map(str, g)) + "}" for g in groups) + "}"
-                attrs = {**i.attrs, "replica_groups": text}
+                attrs = among(i, groups, module, channels)
                 c.replace(i, c.add("all-reduce", inner.operands, i.shape, like=i, **attrs))
                 ctx.decide(True, "one exchange in the joint groups", subject=i.name)
                 changed = True
@@ -54,16 +56,14 @@ class AllReduceFolder(Pass):
 
 
 def _joint_groups(i: Instruction, module: Module) -> Groups | None:
-    """The groups of one all-reduce that does what `i` and its operand do together, in the ids that both use."""
+    """The groups of one all-reduce that does what `i` and its operand do together, by numbers of devices."""
     if not is_alone(i):
         return None
     (inner,) = i.operands
     if inner.opcode != "all-reduce" or not is_alone(inner) or len(inner.users) != 1 or inner.is_root:
         return None
-    if meaning_of(i) is None or meaning_of(i) != meaning_of(inner):
-        return None
-    # ids of replicas alone or of all devices are the numbers that the groups are compared by
-    if module.num_partitions > 1 and not i.attrs.get("use_global_device_ids"):
+    opcode = combiner(i.to_apply)
+    if opcode is None or opcode != combiner(inner.to_apply):
         return None
     return joined(device_groups(inner, module), device_groups(i, module))
 

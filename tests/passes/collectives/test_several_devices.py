@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
+
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -11,6 +13,7 @@ from heron.hlo.verifier import verify
 from heron.passes.framework.checks import ValueCheck
 from heron.passes.framework.context import PassContext
 from heron.passes.framework.registry import get
+from heron.passes.pipelines import combiners, exchanges
 
 PASSES = (
     "all-reduce-simplifier",
@@ -32,7 +35,27 @@ PASSES = (
     "reduce-scatter-decomposer",
     "all-reduce-decomposer",
     "all-to-all-decomposer",
+    "all-reduce-splitter",
+    "all-reduce-cross-combiner",
+    "all-reduce-reduce-scatter-reorder",
+    "all-reduce-promotion",
+    "all-reduce-contiguous",
+    "all-reduce-blueconnect",
+    "all-gather-pad-ds-simplifier",
+    "all-gather-remove-degenerate-dims",
+    "all-gather-major-dimension-rewriter",
+    "canonicalize-all-gather-for-cse",
+    "collective-select-folder",
+    "collective-permute-cycle-decomposer",
+    "collective-permute-decomposer",
+    "collectives-schedule-linearizer",
+    "windowed-einsum",
 )
+#: options with which a pass finds something in these programs
+OPTIONS = {
+    "all-reduce-blueconnect": {"devices_per_host": 2},
+    "all-reduce-promotion": {"types": "f32=f64"},
+}
 REDUCERS = """
 add { a = f32[] parameter(0) b = f32[] parameter(1) ROOT s = f32[] add(a, b) }
 maximum { a = f32[] parameter(0) b = f32[] parameter(1) ROOT s = f32[] maximum(a, b) }
@@ -45,8 +68,44 @@ GROUPS = [
     ("{{0,2},{3,1}}", 2, (0, 1, 1, 0)),
     ("[2,2]<=[2,2]T(1,0)", 2, (0, 0, 1, 1)),
 ]
-KINDS = tuple("reduce scatter slice gather broadcast permute swap sum half parts twice products".split())
+KINDS = tuple(
+    "reduce scatter slice gather broadcast permute swap sum half parts twice products pieces window form stage "
+    "linear whole dot both".split()
+)
 PAIRS = ("{{0,1},{1,2},{2,3},{3,0}}", "{{0,1},{1,0}}")
+
+
+def _at(add: Callable[[str], str], starts: Sequence[int]) -> str:
+    """The entry of a list that belongs to the device."""
+    table = add(f"s32[4] constant({{{', '.join(map(str, starts))}}})")
+    return add(f"s32[] reshape({add(f's32[1] dynamic-slice({table}, id), dynamic_slice_sizes={{1}}')})")
+
+
+def _dot(draw: st.DrawFn, add: Callable[[str], str], x: str, common: str, size: int) -> str:
+    """A product with a gathered array, or one that is scattered."""
+    y = add(f"f32[2,4] reshape({x})")
+    w = add(f"f32[4,{2 * size}] broadcast({add('f32[4] iota(), iota_dimension=0')}), dimensions={{0}}")
+    contract = draw(st.sampled_from(("free", "contracted", "batch", "scattered")))
+    if contract == "scattered":
+        d = add(f"f32[2,{2 * size}] dot({y}, {w}), lhs_contracting_dims={{1}}, rhs_contracting_dims={{0}}")
+        part = add(f"f32[2,2] reduce-scatter({d}), {common}, dimensions={{1}}, to_apply=add")
+        return add(f"f32[8] pad({add(f'f32[4] reshape({part})')}, {add('f32[] constant(1)')}), padding=0_4")
+    g = add(f"f32[{2 * size},4] all-gather({y}), {common}, dimensions={{0}}")
+    if contract == "free":
+        d = add(f"f32[{2 * size},{2 * size}] dot({g}, {w}), lhs_contracting_dims={{1}}, rhs_contracting_dims={{0}}")
+        row = add(f"f32[1,{2 * size}] slice({d}), slice={{[1:2], [0:{2 * size}]}}")
+    elif contract == "batch":
+        batch = "lhs_batch_dims={1}, rhs_batch_dims={0}, lhs_contracting_dims={0}, rhs_contracting_dims={1}"
+        t = add(f"f32[{2 * size},4] transpose({w}), dimensions={{1,0}}")
+        d = add(
+            f"f32[{2 * size}] dot({g}, {t}), {batch.replace('dims={1}, rhs_batch_dims={0}', 'dims={0}, rhs_batch_dims={0}').replace('lhs_contracting_dims={0}', 'lhs_contracting_dims={1}')}"
+        )
+        row = add(f"f32[1,{2 * size}] reshape({d})")
+    else:
+        d = add(f"f32[4,4] dot({w}, {g}), lhs_contracting_dims={{1}}, rhs_contracting_dims={{0}}")
+        return add(f"f32[8] slice({add(f'f32[16] reshape({d})')}), slice={{[4:12]}}")
+    flat = add(f"f32[{2 * size}] reshape({row})")
+    return add(f"f32[8] pad({flat}, {add('f32[] constant(1)')}), padding=0_{8 - 2 * size}")
 
 
 @st.composite
@@ -114,6 +173,63 @@ def programs(draw: st.DrawFn) -> str:
                 f"channel_id={channel}, use_global_device_ids=true, replica_groups={draw(st.sampled_from(GROUPS))[0]}"
             )
             values.append(add(f"f32[8] all-reduce({first}), {again}, to_apply={reducer}"))
+        elif kind == "pieces":  # of a sum, each part is taken by several devices or by one
+            count = draw(st.sampled_from((2, 4)))
+            starts = draw(st.permutations([k % count * (8 // count) for k in range(4)]))
+            summed = add(f"f32[8] all-reduce({x}), {common}, to_apply={reducer}")
+            own = add(
+                f"f32[{8 // count}] dynamic-slice({summed}, {_at(add, starts)}), dynamic_slice_sizes={{{8 // count}}}"
+            )
+            values.append(add(f"f32[8] pad({own}, {add('f32[] constant(0)')}), padding=0_{8 - 8 // count}"))
+        elif kind == "window":
+            low, high = draw(st.integers(-1, 3)), draw(st.integers(0, 9))
+            starts = draw(st.lists(st.integers(0, 8 * size + low + high - 8), min_size=4, max_size=4))
+            if draw(st.booleans()):  # windows that begin with a part
+                starts = [low + 8 * k for k in range(4)]
+            g = add(f"f32[{8 * size}] all-gather({x}), {common}, dimensions={{0}}")
+            much = add(f"f32[{8 * size + low + high}] pad({g}, {add('f32[] constant(3)')}), padding={low}_{high}")
+            values.append(add(f"f32[8] dynamic-slice({much}, {_at(add, starts)}), dynamic_slice_sizes={{8}}"))
+        elif kind == "form":
+            form = draw(st.sampled_from(("1,8", "8,1", "2,1,4", "2,4", "1,2,4")))
+            dims = form.split(",")
+            dim = draw(st.integers(0, len(dims) - 1))
+            y = add(f"f32[{form}] reshape({x})")
+            dims[dim] = str(int(dims[dim]) * size)
+            g = add(f"f32[{','.join(dims)}] all-gather({y}), {common}, dimensions={{{dim}}}")
+            values.append(add(f"f32[8] slice({add(f'f32[{8 * size}] reshape({g})')}), slice={{[0:{8 * size}:{size}]}}"))
+        elif kind == "stage":
+            stage = draw(st.integers(0, 3))
+            there = add(
+                f"pred[] compare(id, {add(f'u32[] constant({stage})')}), direction={draw(st.sampled_from(('EQ', 'NE', 'LT')))}"
+            )
+            chosen = add(
+                f"f32[8] select({add(f'pred[8] broadcast({there}), dimensions={{}}')}, {x}, {draw(st.sampled_from(values))})"
+            )
+            pairs = draw(st.sampled_from((f"{{{{{stage},{(stage + 1) % 4}}}}}", *PAIRS)))
+            values.append(
+                add(f"f32[8] collective-permute({chosen}), channel_id={channel}, source_target_pairs={pairs}")
+            )
+        elif kind == "linear":
+            groups, others = draw(st.permutations([GROUPS[2][0], GROUPS[4][0]]))
+            form = "channel_id={}, use_global_device_ids=true, replica_groups={}, to_apply=add"
+            summed = add(f"f32[8] all-reduce({x}), {form.format(channel, groups)}")
+            for op in draw(st.lists(st.sampled_from(("negate", "multiply", "add", "subtract")), max_size=3)):
+                summed = add(f"f32[8] {op}({summed}{'' if op == 'negate' else ', x1'})")
+            values.append(add(f"f32[8] all-reduce({summed}), {form.format(channel + 20, others)}"))
+        elif kind == "whole":
+            part = 8 // size
+            other = draw(st.sampled_from(GROUPS))[0]
+            form = f"channel_id={channel + 20}, use_global_device_ids=true, replica_groups={other}, to_apply={reducer}"
+            summed = add(f"f32[8] all-reduce({x}), {form}")
+            own = add(f"f32[{part}] reduce-scatter({summed}), {common}, dimensions={{0}}, to_apply={reducer}")
+            values.append(add(f"f32[8] all-gather({own}), {common}, dimensions={{0}}"))
+        elif kind == "dot":
+            values.append(_dot(draw, add, x, common, size))
+        elif kind == "both":
+            wide = add(f"f32[2,4] reshape({draw(st.sampled_from(values))})")
+            r = add(f"(f32[8], f32[2,4]) all-reduce({x}, {wide}), {common}, to_apply={reducer}")
+            values.append(add(f"f32[8] reshape({add(f'f32[2,4] get-tuple-element({r}), index=1')})"))
+            values.append(add(f"f32[8] get-tuple-element({r}), index=0"))
         else:
             g = add(f"f32[{8 * size}] all-gather({x}), {common}, dimensions={{0}}")
             h = add(f"f32[{8 * size}] convert({add(f'bf16[{8 * size}] convert({g})')})")
@@ -131,7 +247,7 @@ def test_values_stay(name: str, text: str) -> None:
     module = parse(text)
     verify(module)
     check = ValueCheck(module)
-    if PassContext().run_pass(get(name), module):
+    if PassContext().run_pass(get(name, **OPTIONS.get(name, {})), module):
         verify(module)
         check.after(name, module)
 
@@ -141,7 +257,8 @@ def test_values_stay(name: str, text: str) -> None:
 def test_values_stay_after_all(text: str) -> None:
     module = parse(text)
     check = ValueCheck(module)
-    for name in PASSES[:15]:
-        PassContext().run_pass(get(name), module)
+    for _ in range(2):
+        PassContext().run_pass(exchanges(), module)
+        PassContext().run_pass(combiners(), module)
     verify(module)
     check.after("all of them", module)

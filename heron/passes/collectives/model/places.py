@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from typing import Any
+
 import numpy as np
 
 from heron.analysis.devices.groups import device_groups
 from heron.analysis.devices.own_part import places_in_groups
+from heron.hlo.ir.computation import Computation
 from heron.hlo.ir.instruction import Instruction
 from heron.hlo.ir.literal import Literal
 from heron.hlo.ir.module import Module
 from heron.hlo.ir.shape import row_major, scalar
-from heron.hlo.ir.types import S32, U32
+from heron.hlo.ir.types import S32, U32, ElementType
 from heron.passes.rewriting.building import constant, convert
 from heron.passes.rewriting.building import scalar as scalar_constant
 
@@ -29,15 +33,20 @@ def place_in_group(i: Instruction, module: Module) -> Instruction:
     assert c is not None
     places = places_in_groups(device_groups(i, module), module.replica_count * module.num_partitions)
     assert places is not None
-    table = constant(c, Literal(row_major(S32, len(places)), places.astype(np.int32)))
-    one = c.add("dynamic-slice", [table, _device_number(i, module)], None, dynamic_slice_sizes=(1,))
-    return c.add("reshape", [one], scalar(S32))
+    return looked_up(c, device_number(c, module), places, S32)
 
 
-def _device_number(i: Instruction, module: Module) -> Instruction:
+def looked_up(
+    c: Computation, number: Instruction, values: Sequence[Any] | np.ndarray, element_type: ElementType
+) -> Instruction:
+    """The one of `values` at a place that differs between devices, as a scalar of that type."""
+    table = constant(c, Literal(row_major(element_type, len(values)), np.array(values).astype(element_type.dtype)))
+    one = c.add("dynamic-slice", [table, number], None, dynamic_slice_sizes=(1,))
+    return c.add("reshape", [one], scalar(element_type))
+
+
+def device_number(c: Computation, module: Module) -> Instruction:
     """replica · partitions + partition, as u32[] or s32[]."""
-    c = i.parent
-    assert c is not None
     if module.replica_count == 1:
         return convert(c.add("partition-id", [], scalar(U32)), S32)
     replica = convert(c.add("replica-id", [], scalar(U32)), S32)

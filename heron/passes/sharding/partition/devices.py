@@ -7,6 +7,7 @@ from functools import cached_property
 
 import numpy as np
 
+from heron.hlo.ir.replica_groups import spelled
 from heron.hlo.sharding.atoms import AtomicMesh, Axes
 
 Pairs = tuple[tuple[int, int], ...]
@@ -40,8 +41,7 @@ class Devices:
         return found
 
     def _listed(self, axes: Axes) -> str:
-        rows = self.mesh.groups(axes).tolist()
-        return "{" + ",".join("{" + ",".join(map(str, row)) + "}" for row in rows) + "}"
+        return spelled(self.mesh.groups(axes).tolist())
 
     def _iota(self, axes: Axes) -> str:
         """``[4,2]<=[2,4]T(1,0)``; atoms that stay neighbours are one dimension."""
