@@ -7,12 +7,14 @@ from dataclasses import dataclass
 from math import inf, isfinite
 from typing import Any
 
+from heron.analysis.sharding.links import weighted
 from heron.analysis.sharding.parameters import Found, choose_parameters
 from heron.analysis.sharding.program import ProgramShardings
 from heron.errors import HeronError
 from heron.hlo.ir.module import Module
 from heron.hlo.sharding.atoms import AtomicMesh, TensorSharding
 from heron.hlo.sharding.mesh import Mesh
+from heron.targets import Target
 from heron.trace.summary import size
 
 _UNITS = {"": 1, "K": 2**10, "M": 2**20, "G": 2**30, "T": 2**40}
@@ -57,11 +59,13 @@ def memory_of_text(text: str | None) -> float:
     return float(match[1]) * _UNITS[match[2]]
 
 
-def shard_parameters(module: Module, mesh: Mesh | None, limit: float) -> AutoReport:
-    """Give parameters without a sharding the cheapest ones found, over `mesh` or that of the program."""
+def shard_parameters(module: Module, mesh: Mesh | None, limit: float, target: Target | None = None) -> AutoReport:
+    """Give parameters without a sharding the cheapest ones found, over `mesh` or that of the program.
+    Bytes count by the links of a machine."""
     given = ProgramShardings.read(module)
     if mesh is not None and given.mesh.mesh != mesh:
         given = ProgramShardings(AtomicMesh.of(mesh))
+    given.mesh = weighted(given.mesh, target)
     found = choose_parameters(module, given, limit)
     options: list[str] = []
     for n, i in enumerate(module.entry.parameters):

@@ -16,6 +16,23 @@ _DATA = Path(__file__).parent / "data"
 WARP = 32
 
 
+@dataclass(frozen=True, slots=True)
+class Link:
+    """A link between devices of one domain: devices of consecutive numbers, such as those of a host.
+
+    Attributes:
+        name: as people call it.
+        devices: of a domain; 0 for any number.
+        bandwidth: bytes a second of one device, in one direction.
+        seconds: from one device to the next one, without data.
+    """
+
+    name: str
+    devices: int
+    bandwidth: int
+    seconds: float
+
+
 @dataclass(frozen=True)
 class Target:
     """A machine. Sizes are bytes, rates per second, "core" is a CPU core or a GPU multiprocessor."""
@@ -37,9 +54,8 @@ class Target:
     memory_bandwidth: int = 0
     #: from one kernel's end to the next one's start
     launch_seconds: float = 0.0
-    #: to other devices, and from one to the next one without data
-    link_bandwidth: int = 10_000_000_000
-    link_seconds: float = 5e-6
+    #: to other devices, the nearest first; the last one reaches all
+    links: tuple[Link, ...] = (Link("link", 0, 10_000_000_000, 5e-6),)
     host_bandwidth: int = 10_000_000_000
     l1_bytes: int = 0
     l2_bytes: int = 0
@@ -102,6 +118,8 @@ def load(machine: str) -> Target:
         data = tomllib.load(file)
     flops = tuple(sorted(data.pop("flops").items()))
     floats = tuple(sorted((t, tuple(ops)) for t, ops in data.pop("floats", {}).items()))
+    rows = data.pop("links")
     facts: dict[str, Any] = {**data.pop("machine"), **data.pop("limits"), **data}
     lists = {key: tuple(value) for key, value in facts.items() if isinstance(value, list)}
-    return Target(**{**facts, **lists}, machine=machine, flops=flops, floats=floats)
+    links = tuple(Link(row["name"], row.get("devices", 0), row["bandwidth"], row["seconds"]) for row in rows)
+    return Target(**{**facts, **lists}, machine=machine, flops=flops, floats=floats, links=links)

@@ -12,8 +12,7 @@ from functools import lru_cache
 from math import prod
 from typing import TypeAlias
 
-from heron.analysis.cost.communication import WAYS
-from heron.analysis.sharding.cost import moved_bytes
+from heron.analysis.sharding.cost import moved_bytes, sent_part
 from heron.analysis.sharding.projection import Projection, is_exact, joined, project
 from heron.analysis.sharding.question import Asked, Question, question
 from heron.analysis.sharding.rule import FactorKind, OpRule
@@ -284,7 +283,7 @@ class _Search:
         sent = tuple(self._sent(n, s) for n, s in enumerate((*operands, *results)))
         cost = sum(sent) + LATENCY * sum(map(bool, sent)) + self._work(split, operands, results)
         if reduced and reducer != "add":
-            ways = _combining(reducer, self.mesh.size(reduced))
+            ways = self._combining(reducer, reduced)
             cost += LATENCY + ways * sum(self._local(len(operands) + n, s) for n, s in enumerate(results))
         return Choice(operands, results, reduced, reducer, split, sent, cost)
 
@@ -295,7 +294,14 @@ class _Search:
             return 0.0
         dims, width = self.q.op.arrays[n]
         source, target = (given, computed) if n < len(self.q.has) else (computed, given)
-        return moved_bytes(self.mesh.sizes, dims, width, source, target)
+        return moved_bytes(self.mesh.sizes, self.mesh.weights, dims, width, source, target)
+
+    def _combining(self, reducer: str, axes: Axes) -> float:
+        """Bytes sent for each byte of partial results: an all-reduce, or a gather before a general computation."""
+        mesh = self.mesh
+        if reducer:
+            return sent_part("all-reduce", mesh.sizes, mesh.weights, axes)
+        return mesh.size(axes) * sent_part("all-gather", mesh.sizes, mesh.weights, axes)
 
     def _local(self, n: int, sharding: TensorSharding) -> float:
         dims, width = self.q.op.arrays[n]
@@ -315,8 +321,3 @@ class _Search:
 def _without(axes: Axes, taken: Axes) -> Axes:
     """The atoms before the first one of `taken`."""
     return axes[: next((n for n, atom in enumerate(axes) if atom in taken), len(axes))]
-
-
-def _combining(reducer: str, parts: int) -> float:
-    """Bytes sent for each byte of partial results: an all-reduce, or a gather before a general computation."""
-    return WAYS["all-reduce"].part(parts) if reducer else parts * WAYS["all-gather"].part(parts)

@@ -5,7 +5,7 @@ An estimate for choices: planners may find a way that is not dearer, or find non
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Iterable, Sequence
 from functools import lru_cache
 from itertools import takewhile
 from math import prod
@@ -19,43 +19,64 @@ def reshard_bytes(mesh: AtomicMesh, shape: Shape, source: TensorSharding, target
     """Bytes that a device sends to bring an array from one sharding to another; 0 where nothing is sent."""
     if source.dims == target.dims and source.unreduced <= target.unreduced:
         return 0.0
-    return moved_bytes(mesh.sizes, shape.dims, shape.element_type.bits / 8, source, target)
+    return moved_bytes(mesh.sizes, mesh.weights, shape.dims, shape.element_type.bits / 8, source, target)
 
 
 @lru_cache(maxsize=1 << 16)
 def moved_bytes(
-    sizes: tuple[int, ...], dims: tuple[int, ...], width: float, source: TensorSharding, target: TensorSharding
+    sizes: tuple[int, ...],
+    weights: tuple[float, ...],
+    dims: tuple[int, ...],
+    width: float,
+    source: TensorSharding,
+    target: TensorSharding,
 ) -> float:
-    """`reshard_bytes` of an array of these dimensions, whose elements have `width` bytes, for atoms of these sizes."""
+    """`reshard_bytes` of an array of these dimensions, whose elements have `width` bytes, for atoms of these sizes and
+    weights."""
 
-    def count(axes: Sequence[int]) -> int:
-        return prod(sizes[a] for a in axes)
+    def count(axes: Iterable[int]) -> int:
+        return prod([sizes[a] for a in axes])
 
-    local = width * prod(-(-d // count(axes)) for d, axes in zip(dims, source.dims, strict=True))
-    lost, gained, swaps = _changes(source.dims, target.dims)
+    def sent(opcode: str, axes: Collection[int]) -> float:
+        return sent_part(opcode, sizes, weights, axes)
+
+    local = width * prod([-(-d // count(axes)) for d, axes in zip(dims, source.dims, strict=True)])
+    lost, gained, swapped = _changes(source.dims, target.dims)
     summed = source.unreduced - target.unreduced
     local /= count([a for a in gained if a not in lost and a not in source.unreduced])
-    sent = 0.0
-    scattered, rest = count([a for a in summed if a in gained]), count([a for a in summed if a not in gained])
-    if scattered > 1:
-        sent += local * WAYS["reduce-scatter"].part(scattered)
-        local /= scattered
-    if rest > 1:
-        sent += local * WAYS["all-reduce"].part(rest)
-    if (moved := count([a for a in lost if a in gained])) > 1:
-        sent += local * WAYS["all-to-all"].part(moved)
-    if swaps:
-        sent += local * WAYS["collective-permute"].part(2)
-    if (dropped := count([a for a in lost if a not in gained])) > 1:
-        sent += local * dropped * WAYS["all-gather"].part(dropped)
-    return sent
+    scattered = [a for a in summed if a in gained]
+    found = local * sent("reduce-scatter", scattered)
+    local /= count(scattered)
+    found += local * sent("all-reduce", [a for a in summed if a not in gained])
+    found += local * sent("all-to-all", [a for a in lost if a in gained])
+    if swapped:
+        found += local * max([weights[a] for a in swapped], default=1.0) if weights else local
+    dropped = [a for a in lost if a not in gained]
+    return found + local * count(dropped) * sent("all-gather", dropped)
 
 
-def _changes(source: tuple[Axes, ...], target: tuple[Axes, ...]) -> tuple[set[int], set[int], bool]:
-    """Atoms that leave a dimension, atoms that come into one, and whether parts change places within a dimension."""
+def sent_part(opcode: str, sizes: Sequence[int], weights: Sequence[float], axes: Collection[int]) -> float:
+    """The bytes sent for each byte of an array by a collective among the devices along these atoms, in rings: first of
+    those along the atoms of the nearest links, each of which then exchanges its share with the others."""
+    way = WAYS[opcode]
+    if not axes:
+        return 0.0
+    if not weights:
+        return way.part(prod([sizes[a] for a in axes]))
+    found, left = 0.0, 1.0
+    for weight in sorted({weights[a] for a in axes}):
+        members = prod([sizes[a] for a in axes if weights[a] == weight])
+        found += left * weight * way.part(members)
+        left /= members if way.shrinks else 1
+    return found
+
+
+def _changes(source: tuple[Axes, ...], target: tuple[Axes, ...]) -> tuple[set[int], set[int], set[int]]:
+    """Atoms that leave a dimension, atoms that come into one, and those along which parts change places within a
+    dimension."""
     lost: set[int] = set()
     gained: set[int] = set()
-    swaps = False
+    swapped: set[int] = set()
     for old, new in zip(source, target, strict=True):
         if old == new:
             continue
@@ -64,5 +85,6 @@ def _changes(source: tuple[Axes, ...], target: tuple[Axes, ...]) -> tuple[set[in
         stay = set(gone) & set(come)
         lost.update(a for a in gone if a not in stay)
         gained.update(a for a in come if a not in stay)
-        swaps = swaps or bool(stay) or bool(gone and come)
-    return lost, gained, swaps
+        if stay or (gone and come):
+            swapped.update(gone, come)
+    return lost, gained, swapped

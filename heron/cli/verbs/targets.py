@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import click
 
 from heron import targets
 from heron.cli.common import examples, json_option, print_json, print_table
-from heron.trace.summary import size, table
+from heron.trace.summary import seconds, size, table
 
 
 @click.command(
@@ -29,6 +31,8 @@ def command(name: str | None, as_json: bool) -> None:
                 continue
             if key == "flops":
                 value = ", ".join(f"{t} {rate / 1e12:g} T" for t, rate in value.items() if rate)
+            elif key == "links":
+                value = "; ".join(map(_link, value))
             elif key.endswith(("_bytes", "_bandwidth")) or "_bytes_" in key:
                 value = f"{value:,} ({size(value)})"
             elif isinstance(value, tuple):
@@ -48,3 +52,8 @@ def command(name: str | None, as_json: bool) -> None:
         rows.add_row(t.name, str(t.cores), size(t.memory_bytes), f"{t.memory_bandwidth / 1e9:.0f}", rate, what)
     print_table(rows)
     click.echo("sim:NAME runs the kernels of GPU NAME on the CPU, e.g. sim:sm_90")
+
+
+def _link(facts: dict[str, Any]) -> str:
+    reach = f"{facts['devices']} devices" if facts["devices"] else "all devices"
+    return f"{facts['name']}: {facts['bandwidth'] / 1e9:g} GB/s, {seconds(facts['seconds'])}, {reach}"

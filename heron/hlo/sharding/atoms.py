@@ -98,6 +98,8 @@ class AtomicMesh:
     sizes: tuple[int, ...]
     #: the part of the mesh's axis that each atom is
     axes: tuple[Axis, ...]
+    #: the worth of a byte sent along each atom, 1 on the fastest links; empty where all links are alike
+    weights: tuple[float, ...] = ()
 
     @staticmethod
     def of(mesh: Mesh) -> AtomicMesh:

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from heron import targets
+from heron.analysis.cost.async_pairs import Times, is_start, run_time, times_of
 from heron.analysis.graph.call_graph import CallGraph
 from heron.analysis.graph.dataflow import Dataflow
 from heron.hlo.ir.computation import Computation
@@ -15,7 +16,6 @@ from heron.passes.framework.base import Constraint, Pass
 from heron.passes.framework.context import PassContext
 from heron.passes.framework.registry import register
 from heron.passes.schedule.memory_scheduler import MemoryScheduler
-from heron.passes.schedule.model.async_pairs import Times, is_start, run_time, times_of
 from heron.passes.schedule.model.overlap import Choice, overlapped
 from heron.passes.schedule.model.steps import Places, Steps, peak, steps_of
 from heron.targets import Target
@@ -81,7 +81,7 @@ class LatencyHidingScheduler(Pass):
             number = {i: n for n, i in enumerate(steps.instructions)}
             order = [number[i] for i in module.schedule[c] if i in number]
             before = peaks[c] = peak(steps, order)[0]
-            times = times_of(steps, module, target, self._lanes())
+            times = times_of(steps.instructions, module, target, self._lanes())
             if not times.by_start:
                 continue
             found, choices = overlapped(steps, times, order, before + slack)

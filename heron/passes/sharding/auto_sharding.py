@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from heron.analysis.sharding.improve import improved
+from heron.analysis.sharding.links import weighted
 from heron.analysis.sharding.program import ProgramShardings
 from heron.hlo.ir.module import Module
 from heron.passes.framework.base import Constraint, Pass
@@ -51,6 +52,7 @@ class AutoSharding(Pass):
         if module.num_partitions <= 1 or is_partitioned(module):
             return False
         shardings = ProgramShardings.read(module)
+        shardings.mesh = weighted(shardings.mesh, ctx.target)
         changes = [change for c in module.non_fusion_computations() for change in improved(c, shardings)]
         for change in changes:
             before, after = shardings.mesh.write(change.before), shardings.mesh.write(change.after)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from heron.analysis.sharding.links import weighted
 from heron.analysis.sharding.program import ProgramShardings
 from heron.passes.framework.base import Constraint, Pass
 from heron.passes.framework.registry import register
@@ -45,5 +46,7 @@ class SpmdPartitioner(Pass):
     def run(self, module: Module, ctx: PassContext) -> bool:
         if module.num_partitions <= 1 or is_partitioned(module):
             return False
-        module.become(partitioned(module, ProgramShardings.read(module), ctx))
+        shardings = ProgramShardings.read(module)
+        shardings.mesh = weighted(shardings.mesh, ctx.target)
+        module.become(partitioned(module, shardings, ctx))
         return True

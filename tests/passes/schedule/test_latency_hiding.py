@@ -8,6 +8,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from heron import targets
+from heron.analysis.cost.async_pairs import run_time, times_of
 from heron.analysis.graph.call_graph import CallGraph
 from heron.analysis.graph.dataflow import Dataflow
 from heron.buffers import assign
@@ -19,7 +20,6 @@ from heron.hlo.text import parse
 from heron.passes.framework.checks import difference
 from heron.passes.framework.context import PassContext
 from heron.passes.framework.registry import get
-from heron.passes.schedule.model.async_pairs import run_time, times_of
 from heron.passes.schedule.model.steps import Places, steps_of
 from heron.trace import why
 
@@ -72,7 +72,7 @@ def seconds(module: Module, lanes: dict[str, int] = LANES) -> tuple[float, float
     number = {i: n for n, i in enumerate(steps.instructions)}
     assert module.schedule is not None
     order = [number[i] for i in module.schedule[module.entry] if i in number]
-    time, waited = run_time(order, times_of(steps, module, targets.get("sm_90"), lanes))
+    time, waited = run_time(order, times_of(steps.instructions, module, targets.get("sm_90"), lanes))
     return time, sum(waited.values())
 
 

@@ -10,7 +10,7 @@ from collections.abc import Callable, Hashable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import ClassVar
 
-from heron.analysis.cost.communication import WAYS, group_size
+from heron.analysis.cost.communication import pace
 from heron.hlo.ir.computation import Computation
 from heron.hlo.ir.instruction import Instruction
 from heron.hlo.ir.module import Module
@@ -25,17 +25,17 @@ MOST_BYTES = 30 << 20
 _LATENCIES = 16
 
 
-def combined_bytes(target: Target | None, opcode: str, devices: int) -> int:
-    """The bytes up to which collectives are combined: their transfer takes `_LATENCIES` times the latency.
+def combined_bytes(i: Instruction, module: Module, target: Target | None) -> int:
+    """The bytes up to which collectives such as `i` are combined: their transfer over the links they cross takes
+    `_LATENCIES` times the latency.
 
     They are no more than `MOST_BYTES`. Without a target, and where links have no latency, there is no
     limit.
     """
-    if target is None or not target.link_seconds:
+    found = None if target is None else pace(i, module, target)
+    if found is None or not found.latency:
         return 1 << 62
-    way = WAYS[opcode]
-    enough = _LATENCIES * way.hops(devices) * target.link_seconds * target.link_bandwidth / way.part(devices)
-    return min(MOST_BYTES, int(enough))
+    return min(MOST_BYTES, int(_LATENCIES * found.latency / found.per_byte))
 
 
 @dataclass(frozen=True)
@@ -62,7 +62,7 @@ class Combiner(Pass):
             found = [i for i in c.instructions if i.opcode == self.opcode and _is_free(i)]
             if len(found) < 2:
                 continue
-            most = self.most_bytes or combined_bytes(ctx.target, self.opcode, group_size(found[0], module))
+            most = self.most_bytes or combined_bytes(found[0], module, ctx.target)
             for members in _sets(c, found, self.key, most, self.most_operands):
                 _combine(c, members)
                 ctx.decide(True, f"one exchange for {len(members)} arrays", subject=members[0].name)

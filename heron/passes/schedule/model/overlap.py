@@ -11,7 +11,7 @@ from bisect import insort
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
-from heron.passes.schedule.model.async_pairs import Times
+from heron.analysis.cost.async_pairs import Times
 from heron.passes.schedule.model.steps import Steps
 
 #: of the steps of a kind that are ready, only so many are looked at

@@ -6,13 +6,15 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 from heron.analysis.cost.communication import WAYS, communicates, copy_seconds, link_seconds
-from heron.analysis.cost.program import computation_seconds
+from heron.analysis.cost.program import computation_seconds, trips_of
 from heron.hlo.ir.computation import Computation
 from heron.hlo.ir.instruction import Instruction
 from heron.hlo.ir.module import Module
 from heron.hlo.ir.op import Trait
-from heron.passes.schedule.model.steps import Steps
 from heron.targets import Target
+
+#: how many ops of a kind can be under way at once
+LANES: Mapping[str, int] = {"collective": 1, "permute": 1, "transfer": 2, "copy": 2, "stream": 1}
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,11 +46,13 @@ def is_start(i: Instruction) -> bool:
     return bool(i.op.done)
 
 
-def times_of(steps: Steps, module: Module, target: Target, lanes: Mapping[str, int]) -> Times:
-    """The times of a computation's steps on `target`, by the cost model."""
-    found = Times([_busy(i, module, target) for i in steps.instructions], lanes)
-    number = {i: n for n, i in enumerate(steps.instructions)}
-    for n, i in enumerate(steps.instructions):
+def times_of(
+    instructions: Sequence[Instruction], module: Module, target: Target, lanes: Mapping[str, int] = LANES
+) -> Times:
+    """The times of a computation's instructions, which are the steps, on `target`, by the cost model."""
+    found = Times([_busy(i, module, target, lanes) for i in instructions], lanes)
+    number = {i: n for n, i in enumerate(instructions)}
+    for n, i in enumerate(instructions):
         if is_start(i):
             done = _done_of(i)
             if done is not None:
@@ -83,12 +87,34 @@ def run_time(order: Sequence[int], times: Times) -> tuple[float, dict[int, float
     return now, waited
 
 
-def _busy(i: Instruction, module: Module, target: Target) -> float:
+def order_of(c: Computation, module: Module) -> list[Instruction]:
+    """The instructions of a computation in the order of the schedule, or in one that is possible."""
+    return (module.schedule or {}).get(c) or c.post_order()
+
+
+def _busy(i: Instruction, module: Module, target: Target, lanes: Mapping[str, int]) -> float:
     if is_start(i):
         return target.launch_seconds
     if i.opcode in WAYS:  # nothing else runs meanwhile
         return target.launch_seconds + link_seconds(i, module, target)
+    if i.has(Trait.CONTROL_FLOW) and any(is_start(j) for c in i.called for j in c.instructions):
+        return _inside(i, module, target, lanes)
     return computation_seconds([i], module, target)
+
+
+def _inside(i: Instruction, module: Module, target: Target, lanes: Mapping[str, int]) -> float:
+    """Seconds of a loop, a branch or a call that hides transfers of its own."""
+
+    def seconds(c: Computation) -> float:
+        order = order_of(c, module)
+        return run_time(range(len(order)), times_of(order, module, target, lanes))[0]
+
+    if i.opcode == "while":
+        trips = trips_of(i)
+        # a GPU's loops of known length are counted by the host
+        tests = trips + 1 if trips is not None and not target.is_gpu else 2.0 if trips is None else 0.0
+        return tests * seconds(i.condition) + (1.0 if trips is None else trips) * seconds(i.body)
+    return max(map(seconds, i.called), default=0.0)
 
 
 def _transfer(i: Instruction, module: Module, target: Target) -> float:
@@ -97,8 +123,7 @@ def _transfer(i: Instruction, module: Module, target: Target) -> float:
         return link_seconds(moved, module, target)
     if i.opcode == "copy-start":
         return copy_seconds(i, target)
-    c = i.calls
-    return computation_seconds((module.schedule or {}).get(c) or c.post_order(), module, target)
+    return computation_seconds(order_of(i.calls, module), module, target)
 
 
 def _resource(i: Instruction) -> str:
