@@ -48,6 +48,21 @@ memory_limit_option = click.option(
 )
 
 
+#: how a program is spread over devices
+_SPREAD = (
+    click.option("--mesh", metavar="x=2,y=4", default="", help="Axes of the devices; those that FILE names if none."),
+    click.option(
+        "--in",
+        "inputs",
+        metavar="N=x,y",
+        multiple=True,
+        help="Split parameter N: one entry a dimension, axes joined by '+', '-' for none, '?' where more may follow.",
+    ),
+    click.option("--out", "outputs", metavar="N=x,y", multiple=True, help="Split result N, in the same form."),
+    click.option("--auto", is_flag=True, help="Split parameters that have no sharding in the cheapest way found."),
+    click.option("--memory", metavar="80GiB", help="With --auto: the memory of a device."),
+)
+
 timeout_option = click.option(
     "--timeout",
     metavar="SECONDS",
@@ -59,6 +74,13 @@ timeout_option = click.option(
 def late(what: str, seconds: int | None) -> HeronError:
     """The error for work that exceeds ``--timeout``."""
     return HeronError("CLI048", f"{what} takes longer than {seconds} s", hint="a higher --timeout, or smaller inputs")
+
+
+def spread_options(command: F) -> F:
+    """The options ``--mesh``, ``--in``, ``--out``, ``--auto`` and ``--memory``."""
+    for option in reversed(_SPREAD):
+        command = option(command)
+    return command
 
 
 def examples(*lines: str) -> str:

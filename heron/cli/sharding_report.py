@@ -12,8 +12,8 @@ from heron.analysis.sharding.program import ProgramShardings
 from heron.analysis.sharding.propagate import Propagated
 from heron.analysis.sharding.reasons import Reasons, Refused, Step, sharding_text
 from heron.buffers.memory import Memory
-from heron.cli.auto_shard import AutoReport, shard_parameters
-from heron.cli.mesh import annotate, mesh_of_text, remeshed
+from heron.cli.auto_shard import AutoReport
+from heron.cli.spread import Spread, steps_ahead
 from heron.errors import HeronError
 from heron.hlo.facts import is_given
 from heron.hlo.ir.instruction import Instruction
@@ -114,36 +114,17 @@ class ShardingReport:
     @staticmethod
     def of(
         module: Module,
-        mesh: str = "",
-        inputs: tuple[str, ...] = (),
-        outputs: tuple[str, ...] = (),
-        limit: float | None = None,
+        spread: Spread | None = None,
+        target: Target | None = None,
     ) -> ShardingReport:
-        """Propagate through `module`, spread over `mesh` where one is given; `inputs` and `outputs` as on the command
-        line. With a `limit` of memory, in bytes, parameters without a sharding get the cheapest one. Raises CLI060 to
+        """Propagate through `module`, spread as the user says. Bytes count by the links of a `target`. Raises CLI060 to
         CLI063 and what the passes raise."""
-        ctx = PassContext()
-        steps = sharded().steps
-        at = next(n for n, step in enumerate(steps) if isinstance(step, ShardingPropagation))
-        chosen = mesh_of_text(mesh) if mesh else None
-        if chosen is not None and _is_bare(module):
-            annotate(module, chosen, inputs, outputs)
-        _run(module, ctx, *steps[:at])
-        if chosen is not None:
-            remeshed(module, chosen)
-            annotate(module, chosen, inputs, outputs)
-        auto = None
-        if limit is not None and module.num_partitions > 1:
-            auto = shard_parameters(module, chosen, limit)
-        if module.num_partitions == 1 or _is_bare(module):
-            hint = "--mesh x=2,y=4 --in 0=x,y shards a parameter"
-            raise HeronError(
-                "CLI063", "the program is for one device, or nothing in it is sharded", where=module.name, hint=hint
-            )
+        ctx = PassContext(target=target)
+        auto = (spread or Spread()).over(module, ctx)
         before = module.clone()
         shardings, done, _ = find_shardings(module)
         shardings.write(module)
-        if any([ctx.run_pass(step, module) for step in steps[at + 1 :]]):
+        if any([ctx.run_pass(step, module) for step in sharded().steps[len(steps_ahead()) + 1 :]]):
             shardings = ProgramShardings.read(module)
         made = Reasons(done)
         decisions = ctx.trace.decisions
@@ -153,7 +134,7 @@ class ShardingReport:
         """Make one device's program and estimate its collectives on a machine."""
         module = self.module.clone()
         try:
-            _run(module, PassContext(), partitioned())
+            _run(module, PassContext(target=target), partitioned())
         except HeronError as error:
             self.refusal = error
             return
@@ -175,11 +156,9 @@ class ShardingReport:
             module = self.before.clone()
             i = next(i for i in module.instructions() if i.name == v.instruction.name)
             _constrain(module, i, self.mesh.write(s))
-            ctx = PassContext()
-            steps = sharded().steps
-            at = next(n for n, step in enumerate(steps) if isinstance(step, ShardingPropagation))
+            ctx = PassContext(target=target)
             try:
-                _run(module, ctx, *steps[at:], partitioned())
+                _run(module, ctx, *sharded().steps[len(steps_ahead()) :], partitioned())
             except HeronError:
                 continue
             sent = sum(t.runs * t.wire_bytes for t in _transfers(module, target))
@@ -307,13 +286,6 @@ def _constrain(module: Module, i: Instruction, sharding: Sharding) -> None:
     i.replace_uses_with(constraint, others)
     if home.root is i:
         home.root = constraint
-
-
-def _is_bare(module: Module) -> bool:
-    """Whether nothing in the module says how it is sharded."""
-    return not any("sharding" in i.extras for i in module.instructions()) and "xla.sdy" not in str(
-        module.header.get("frontend_attributes", "")
-    )
 
 
 def _run(module: Module, ctx: PassContext, *steps: Pass) -> None:

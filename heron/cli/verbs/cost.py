@@ -17,9 +17,11 @@ from heron.cli.common import (
     print_table,
     print_text,
     settings_option,
+    spread_options,
     target_option,
 )
 from heron.cli.progress import progress
+from heron.errors import HeronError
 from heron.trace import Trace
 from heron.trace.summary import seconds, size, table
 
@@ -34,38 +36,79 @@ if TYPE_CHECKING:
         "heron cost model.hlo --target sm_90",
         "heron cost model.hlo --target sm_90 --top 5",
         "heron cost model.hlo --as-given",
+        "heron cost model.hlo --target sm_90 --mesh data=8,model=8 --in 0=data",
+        "heron cost model.hlo --target sm_90 --mesh data=8,model=8 --auto --scale data",
     ),
 )
 @file_argument
 @target_option
+@spread_options
+@click.option("--devices", metavar="N", type=click.IntRange(2), help="Take so many devices along an axis.")
+@click.option(
+    "--scale", metavar="AXIS", help="A table for 8 to 4,096 devices, more or fewer along an axis of the mesh."
+)
 @click.option("--top", metavar="N", type=click.IntRange(1), default=20, show_default=True, help="Rows to show.")
 @click.option("--in-order", is_flag=True, help="Sort by execution order instead of by time.")
 @click.option("--as-given", is_flag=True, help="Do not optimise: every instruction of FILE is one kernel.")
 @settings_option
 @json_option
 def command(
-    file: str, target: str, top: int, in_order: bool, as_given: bool, settings: tuple[str, ...], as_json: bool
+    file: str,
+    target: str,
+    mesh: str,
+    inputs: tuple[str, ...],
+    outputs: tuple[str, ...],
+    auto: bool,
+    memory: str | None,
+    devices: int | None,
+    scale: str | None,
+    top: int,
+    in_order: bool,
+    as_given: bool,
+    settings: tuple[str, ...],
+    as_json: bool,
 ) -> None:
     """Compile FILE for a target up to its kernels, and estimate the time of each from its work and bytes.
 
     "limit" is what dominates the time: launch, compute or memory. "roof" is the best possible time for the kernel's
     work and bytes, as a percentage of the estimate. The estimate needs neither the machine nor a run.
+
+    A program for several devices, or one that --mesh spreads over them, has the time of a whole run too: what
+    computes, what communicates over which links, and what of that is exposed because nothing else can run meanwhile.
     """
     from heron.analysis.cost.program import program_cost
+    from heron.cli.auto_shard import memory_of_text
+    from heron.cli.spread import Spread
 
     machine, options = targets.get(target), make_options(settings)
     module = load_module(file, target)
-    if not as_given:
-        from heron.backends.compiler import Compilation
+    limit = memory_of_text(memory) if auto or memory is not None else None
+    spread = Spread(mesh, inputs, outputs, limit, devices or 0, scale or "")
+    if as_given and spread != Spread():
+        raise HeronError("CLI064", "--as-given takes FILE as it is", hint="without --as-given, --mesh spreads it")
+    if as_given:
+        cost = program_cost(module, machine)
+        print_json(_document(cost, machine)) if as_json else _show(cost, machine, top, in_order, module.name)
+        return
+    from heron.cli import step_report
 
-        trace = Trace(module.name, target)
-        with progress(trace, f"compiling {module.name} for {target}"):
-            module = Compilation(module, machine, options, trace).passes("scheduled")
-    cost = program_cost(module, machine)
+    trace = Trace(module.name, target)
+    with progress(trace, f"compiling {module.name} for {target}"):
+        if scale is not None:
+            rows = step_report.scaled(module, spread, machine, options, trace)
+        else:
+            asked = None if spread == Spread() else spread
+            report = step_report.StepReport.of(module, asked, machine, options, trace)
+    if scale is not None:
+        step_report.show(rows, as_json)
+        return
+    several = report.devices > 1
     if as_json:
-        print_json(_document(cost, machine))
-    else:
-        _show(cost, machine, top, in_order, module.name)
+        print_json({**_document(report.cost, machine), **(report.to_json() if several else {})})
+        return
+    if several:
+        report.show(top)
+    _show(report.kernels, machine, top, in_order, f"each device: {module.name}" if several else module.name)
 
 
 def _show(cost: ProgramCost, target: Target, top: int, in_order: bool, name: str) -> None:

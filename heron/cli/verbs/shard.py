@@ -15,6 +15,7 @@ from heron.cli.common import (
     print_json,
     print_table,
     print_text,
+    spread_options,
     target_option,
 )
 from heron.errors import HeronError
@@ -36,17 +37,7 @@ if TYPE_CHECKING:
     ),
 )
 @file_argument
-@click.option("--mesh", metavar="x=2,y=4", default="", help="Axes of the devices; by default those that FILE names.")
-@click.option(
-    "--in",
-    "inputs",
-    metavar="N=x,y",
-    multiple=True,
-    help="Split parameter N: one entry a dimension, axes joined by '+', '-' for none, '?' where more may follow.",
-)
-@click.option("--out", "outputs", metavar="N=x,y", multiple=True, help="Split result N, in the same form.")
-@click.option("--auto", is_flag=True, help="Split parameters that have no sharding in the cheapest way found.")
-@click.option("--memory", metavar="80GiB", help="With --auto: the memory of a device.")
+@spread_options
 @click.option("--top", metavar="N", type=click.IntRange(1), default=20, show_default=True, help="Values to show.")
 @click.option("--all", "everything", is_flag=True, help="Show all values.")
 @click.option("--why", metavar="NAME", help="Show how each axis of a value came to it, back to what was given.")
@@ -79,12 +70,13 @@ def command(
     """
     from heron.cli.auto_shard import memory_of_text
     from heron.cli.sharding_report import ShardingReport
+    from heron.cli.spread import Spread
 
     if draw is not None and not draw.endswith((".svg", ".html")):
         raise HeronError("CLI034", f"'{draw}' is not a picture", hint="--draw OUT.svg or OUT.html")
     machine = targets.get(target)
     limit = memory_of_text(memory) if auto or memory is not None else None
-    report = ShardingReport.of(load_module(file, target), mesh, inputs, outputs, limit)
+    report = ShardingReport.of(load_module(file, target), Spread(mesh, inputs, outputs, limit), machine)
     if why is not None:
         answer = report.why(_named(report, why))
         if trial:
