@@ -20,7 +20,8 @@ class CollectiveCse(Pass):
     """Merges collectives that exchange the same operands in the same groups by the same rule.
 
     The pass `cse` keeps collectives of different channels apart. Their channels only tell exchanges apart that run at
-    the same time, so one of two equal exchanges is enough.
+    the same time, so one of two equal exchanges is enough. ``distance``: the most instructions between the two, in the
+    order of the program, over which the result of the first is kept alive; 0: any number.
 
     HloModule example, num_partitions=2
 
@@ -35,17 +36,21 @@ class CollectiveCse(Pass):
     """
 
     name = "collective-cse"
-    aliases = ("all-gather-cse", "collective-permute-cse")
+    aliases = ("all-gather-cse", "collective-permute-cse", "schedule-aware-collective-cse")
+    distance: int = 0
 
     def run(self, module: Module, ctx: PassContext) -> bool:
         changed = False
         for c in module.non_fusion_computations():
-            seen: dict[Hashable, Instruction] = {}
-            for i in c.instructions:
+            seen: dict[Hashable, tuple[Instruction, int]] = {}
+            for n, i in enumerate(c.post_order() if self.distance else c.instructions):
                 if Trait.COLLECTIVE not in i.op.traits or not _is_whole(i):
                     continue
-                first = seen.setdefault(_form(i), i)
-                if first is not i:
+                form = _form(i)
+                first, at = seen.setdefault(form, (i, n))
+                if self.distance and n - at > self.distance:
+                    seen[form] = i, n
+                elif first is not i:
                     ctx.decide(True, f"'{first.name}' exchanges the same", subject=i.name)
                     c.replace(i, first)
                     changed = True
