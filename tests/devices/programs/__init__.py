@@ -1,0 +1,1 @@
+"""A file for each family of programs, which lists them as `PROGRAMS`."""
