@@ -15,6 +15,9 @@ from heron.hlo.ir.module import Module
 from heron.hlo.ir.replica_groups import Groups
 from heron.hlo.verifier.groups import Mode, mode
 
+#: frontend attributes by which a user keeps collectives together, and apart from others
+_APART = ("collective_group_key", "_scheduling_group_id")
+
 
 def device_groups(i: Instruction, module: Module) -> Groups:
     """The groups of a collective with `replica_groups`, each in the order of its members."""
@@ -36,13 +39,17 @@ def _groups(text: str, ids: Mode, replicas: int, partitions: int) -> Groups:
 
 
 def groups_key(i: Instruction) -> tuple[object, ...]:
-    """Equal for collectives whose groups are spelled alike: ids, their meaning, and whether the layout is fixed."""
-    a = i.attrs
+    """Equal for collectives whose groups are spelled alike: ids, their meaning, and whether the layout is fixed.
+
+    Collectives that a user put into different groups of work are not alike.
+    """
+    a, told = i.attrs, i.extras.get("frontend_attributes")
     return (
         a.get("replica_groups") or "{}",
         a.get("channel_id") is not None,
         bool(a.get("use_global_device_ids")),
         bool(a.get("constrain_layout")),
+        *(told.get(name) for name in _APART if isinstance(told, dict)),
     )
 
 

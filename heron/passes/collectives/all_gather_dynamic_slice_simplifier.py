@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from math import prod
 
 from heron.analysis.devices.groups import device_groups
 from heron.analysis.devices.own_part import sliced_dimension, takes_own_part
@@ -12,6 +13,7 @@ from heron.passes.collectives.model.reductions import is_alone
 from heron.passes.framework.base import Pass
 from heron.passes.framework.context import PassContext
 from heron.passes.framework.registry import register
+from heron.passes.rewriting.building import reshape
 
 
 @register
@@ -39,18 +41,25 @@ class AllGatherDynamicSliceSimplifier(Pass):
         changed = False
         for c in module.non_fusion_computations():
             for i in c.instructions:
-                if i.opcode == "dynamic-slice" and _takes_back(i, module):
+                gathered = _takes_back(i, module) if i.opcode == "dynamic-slice" else None
+                if gathered is not None:
                     ctx.decide(True, "each device takes the part that it gave", subject=i.name)
-                    c.replace(i, i.operands[0].operands[0])
+                    c.replace(i, reshape(gathered.operands[0], i.shape.dims))
                     changed = True
         return changed
 
 
-def _takes_back(i: Instruction, module: Module) -> bool:
-    gathered = i.operands[0]
-    if gathered.opcode != "all-gather" or not is_alone(gathered) or i.shape.bare is not gathered.operands[0].shape.bare:
-        return False
-    dim = sliced_dimension(i)
-    if dim is None or gathered.dimensions != (dim,):
-        return False
-    return takes_own_part(i, dim, device_groups(gathered, module), module)
+def _takes_back(i: Instruction, module: Module) -> Instruction | None:
+    """The all-gather of which a slice, maybe in another form, is the part that the device gave."""
+    form = gathered = i.operands[0]
+    while gathered.opcode == "reshape":
+        gathered = gathered.operands[0]
+    if gathered.opcode != "all-gather" or not is_alone(gathered):
+        return None
+    dim, part = sliced_dimension(i), gathered.operands[0].shape
+    if dim is None or i.shape.num_elements != part.num_elements or not part.num_elements:
+        return None
+    # parts lie behind as many elements in both forms
+    if prod(form.shape.dims[:dim]) != prod(gathered.shape.dims[: gathered.dimensions[0]]):
+        return None
+    return gathered if takes_own_part(i, dim, device_groups(gathered, module), module) else None

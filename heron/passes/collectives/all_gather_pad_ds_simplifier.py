@@ -28,7 +28,8 @@ class AllGatherPadDsSimplifier(Pass):
     """Replaces a dynamic-slice of a gathered and padded array by collective-permutes of what lies in each window.
 
     The window of each device is computed from its number. The pieces of other devices' parts in it arrive in as few
-    permutes as are found; what was padded is filled in. It is done where that sends less than the all-gather does.
+    permutes as are found; what was padded is filled in. It is done where that sends less than the all-gather, and no
+    device sends more.
 
     HloModule example, replica_count=2
 
@@ -93,9 +94,12 @@ def _fetches(i: Instruction, module: Module) -> tuple[Round, ...] | None:
         return None
     steps = _steps(i, gathered, groups, starts - (pad.padding[dim][0] if pad is not None else 0), dim)
     part = gathered.operands[0].shape.dims[dim]
-    if any({p.size for p in r.pieces} != {r.size} for r in steps) or sent(steps) >= (len(groups[0]) - 1) * part:
+    if any({p.size for p in r.pieces} != {r.size} for r in steps):
         return None
-    return steps
+    # no device may send more, and all together must send less
+    most = (len(groups[0]) - 1) * part
+    moved = sum(p.size for r in steps if not r.stays for p in r.pieces)
+    return steps if sent(steps) <= most and moved < count * most else None
 
 
 def _steps(

@@ -7,11 +7,13 @@ from dataclasses import dataclass
 from heron.hlo.facts import combiner, identity
 from heron.hlo.ir.instruction import Instruction
 from heron.hlo.ir.module import Module
+from heron.passes.collectives.model.filled import exchange_behind
 from heron.passes.collectives.model.reductions import is_alone
 from heron.passes.framework.base import Pass
 from heron.passes.framework.context import PassContext
 from heron.passes.framework.registry import register
 from heron.passes.rewriting.building import splat
+from heron.passes.rewriting.tuples import take_apart
 
 
 @register
@@ -21,6 +23,9 @@ class WhileLoopAllReduceCodeMotion(Pass):
 
     The loop then adds up the operands, from zero, and one all-reduce behind it exchanges their sum. Gradients that are
     accumulated over small batches are such sums. Floats are added in another order.
+
+    An all-reduce whose result becomes a part of an array that the rounds fill is moved out too: the loop fills the
+    array with the operands, and the whole of it is exchanged at once.
 
     HloModule example, replica_count=2
 
@@ -64,9 +69,15 @@ class WhileLoopAllReduceCodeMotion(Pass):
             for i in c.instructions:
                 if i.opcode != "while":
                     continue
-                for index in _accumulated(i):
+                accumulated = _accumulated(i)
+                if accumulated:
+                    take_apart(i)
+                for index in accumulated:
                     _move_out(i, index)
                     ctx.decide(True, f"element {index} of the state is only added to", subject=i.name)
+                    changed = True
+                for index in exchange_behind(i):
+                    ctx.decide(True, f"element {index} of the state is only filled", subject=i.name)
                     changed = True
         return changed
 
@@ -76,8 +87,8 @@ def _accumulated(loop: Instruction) -> list[int]:
     body, condition = loop.body, loop.condition
     initial, root = loop.operands[0], body.root
     plain = initial.opcode == "tuple" and root.opcode == "tuple" and len(loop.called) == 2
-    is_own = len(initial.users) == 1 and not (loop.control_predecessors or loop.control_successors) and not loop.is_root
-    if not plain or not is_own or any(user.opcode != "get-tuple-element" for user in loop.users):
+    is_own = len(initial.users) == 1 and not (loop.control_predecessors or loop.control_successors)
+    if not plain or not is_own:
         return []
     (state,), (asked,) = body.parameters, condition.parameters
     users = [*state.users, *asked.users]

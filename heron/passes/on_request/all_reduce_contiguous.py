@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 from heron.hlo.ir.instruction import Instruction
 from heron.hlo.ir.module import Module
+from heron.passes.collectives.model.reductions import is_free
 from heron.passes.framework.base import Constraint, Pass
 from heron.passes.framework.context import PassContext
 from heron.passes.framework.registry import register
@@ -51,7 +52,7 @@ class AllReduceContiguous(Pass):
         changed = False
         for c in module.non_fusion_computations():
             for i in c.instructions:
-                if i.opcode != "all-reduce" or not i.shape.is_tuple or i.control_predecessors or i.control_successors:
+                if i.opcode != "all-reduce" or not i.shape.is_tuple or not is_free(i):
                     continue
                 if len({o.shape.element_type for o in i.operands}) != 1 or any(
                     any(o.shape.dynamic) for o in i.operands

@@ -92,6 +92,9 @@ def loops(draw: st.DrawFn) -> str:
         root[6] = draw(st.sampled_from(("p", "pn")))
     step = draw(st.sampled_from((1, 2, -1)))
     start, trips = draw(st.integers(0, 3)) + (3 if step < 0 else 0), draw(st.integers(0, 4))
+    if draw(st.booleans()):  # arrays are filled
+        step = draw(st.sampled_from((1, -1)))
+        start, trips = (0 if step > 0 else 5) + (step < 0 and after == "m") - (step > 0 and after == "m"), 6
     bound, direction = start + trips * step, "LT" if step > 0 else "GT"
     if draw(st.booleans()):
         bound, direction = bound - step, {"LT": "LE", "GT": "GE"}[direction]

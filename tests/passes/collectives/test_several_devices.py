@@ -70,7 +70,7 @@ GROUPS = [
 ]
 KINDS = tuple(
     "reduce scatter slice gather broadcast permute swap sum half parts twice products pieces window form stage "
-    "linear whole dot both".split()
+    "linear whole dot both scaled".split()
 )
 PAIRS = ("{{0,1},{1,2},{2,3},{3,0}}", "{{0,1},{1,0}}")
 
@@ -79,6 +79,19 @@ def _at(add: Callable[[str], str], starts: Sequence[int]) -> str:
     """The entry of a list that belongs to the device."""
     table = add(f"s32[4] constant({{{', '.join(map(str, starts))}}})")
     return add(f"s32[] reshape({add(f's32[1] dynamic-slice({table}, id), dynamic_slice_sizes={{1}}')})")
+
+
+def _scaled(draw: st.DrawFn, add: Callable[[str], str], x: str, n: int, k: str, moved: str) -> str:
+    """A product with a scalar, moved before or after."""
+    factor = add(f"f32[{n}] broadcast({k}), dimensions={{}}")
+    first = draw(st.booleans())
+    if first:
+        x = add(f"f32[{n}] {draw(st.sampled_from(('multiply', 'add', 'maximum')))}({x}, {factor})")
+    if moved == "reverse":
+        x = add(f"f32[{n}] reverse({x}), dimensions={{0}}")
+    elif moved == "reshape":
+        x = add(f"f32[{n}] reshape({add(f'f32[2,{n // 2}] reshape({x})')})")
+    return x if first else add(f"f32[{n}] subtract({factor}, {x})")
 
 
 def _dot(draw: st.DrawFn, add: Callable[[str], str], x: str, common: str, size: int) -> str:
@@ -139,7 +152,14 @@ def programs(draw: st.DrawFn) -> str:
             if kind == "gather":
                 first = add(f"f32[{part}] slice({x}), slice={{[0:{part}]}}")
                 whole = add(f"f32[8] all-gather({first}), {common}, dimensions={{0}}")
-            own = add(f"f32[{part}] dynamic-slice({whole}, {at}), dynamic_slice_sizes={{{part}}}")
+            if draw(st.booleans()):  # in another form
+                n = 8 if kind != "gather" else part * size
+                form = add(f"f32[{n},1] reshape({whole})")
+                zero = add("s32[] constant(0)")
+                row = add(f"f32[{part},1] dynamic-slice({form}, {at}, {zero}), dynamic_slice_sizes={{{part},1}}")
+                own = add(f"f32[{part}] reshape({row})")
+            else:
+                own = add(f"f32[{part}] dynamic-slice({whole}, {at}), dynamic_slice_sizes={{{part}}}")
             values.append(add(f"f32[8] all-gather({own}), {common}, dimensions={{0}}"))
         elif kind == "broadcast":
             wide = add(f"f32[8,2] broadcast({x}), dimensions={{0}}")
@@ -225,6 +245,23 @@ def programs(draw: st.DrawFn) -> str:
             values.append(add(f"f32[8] all-gather({own}), {common}, dimensions={{0}}"))
         elif kind == "dot":
             values.append(_dot(draw, add, x, common, size))
+        elif kind == "scaled":  # narrow before or after, with a factor that all have
+            k = add(f"f32[] reshape({add('f32[1] slice(x1), slice={[0:1]}')})")
+            moved = draw(st.sampled_from(("", "reverse", "reshape")))
+            way = draw(st.sampled_from(("all-gather", "collective-permute", "all-to-all")))
+            n = 8 * size if way == "all-gather" else 8
+            narrow = draw(st.booleans())
+            y = x if narrow else _scaled(draw, add, add(f"f32[8] convert({add(f'bf16[8] convert({x})')})"), 8, k, moved)
+            form = {
+                "all-gather": f"{common}, dimensions={{0}}",
+                "all-to-all": f"channel_id={channel}, replica_groups={groups}, dimensions={{0}}",
+            }
+            form["collective-permute"] = f"channel_id={channel}, source_target_pairs={draw(st.sampled_from(PAIRS))}"
+            g = add(f"f32[{n}] {way}({y}), {form[way]}")
+            if narrow:
+                g = _scaled(draw, add, g, n, k, moved)
+                g = add(f"f32[{n}] convert({add(f'bf16[{n}] convert({g})')})")
+            values.append(add(f"f32[8] slice({g}), slice={{[0:8]}}"))
         elif kind == "both":
             wide = add(f"f32[2,4] reshape({draw(st.sampled_from(values))})")
             r = add(f"(f32[8], f32[2,4]) all-reduce({x}, {wide}), {common}, to_apply={reducer}")

@@ -15,6 +15,7 @@ from heron.hlo.ir.computation import Computation
 from heron.hlo.ir.instruction import Instruction
 from heron.hlo.ir.module import Module
 from heron.hlo.ir.shape import tuple_
+from heron.passes.collectives.model.reductions import is_free
 from heron.passes.framework.base import Pass
 from heron.passes.framework.context import PassContext
 from heron.targets import Target
@@ -59,7 +60,7 @@ class Combiner(Pass):
     def run(self, module: Module, ctx: PassContext) -> bool:
         changed = False
         for c in module.non_fusion_computations():
-            found = [i for i in c.instructions if i.opcode == self.opcode and _is_free(i)]
+            found = [i for i in c.instructions if i.opcode == self.opcode and is_free(i)]
             if len(found) < 2:
                 continue
             most = self.most_bytes or combined_bytes(found[0], module, ctx.target)
@@ -68,10 +69,6 @@ class Combiner(Pass):
                 ctx.decide(True, f"one exchange for {len(members)} arrays", subject=members[0].name)
                 changed = True
         return changed
-
-
-def _is_free(i: Instruction) -> bool:
-    return not (i.control_predecessors or i.control_successors)
 
 
 @dataclass(slots=True)

@@ -25,42 +25,64 @@ _SUMS = ("all-reduce", "reduce-scatter")
 
 @dataclass(frozen=True, slots=True)
 class Store:
-    """A sum over devices, and the update that stores it, in some form, into element `index` of the loop's state."""
+    """A sum over devices that a round does nothing with but store it, in some form, into elements of the loop's state.
+
+    ``updates`` are the next values of elements by number; ``needed`` the values of the round that these are made of,
+    the operand of the exchange first.
+    """
 
     exchange: Instruction
-    update: Instruction
-    index: int
+    updates: dict[int, Instruction]
+    needed: tuple[Instruction, ...]
 
 
 def stores(loop: Instruction, counter: Counter) -> list[Store]:
-    """The sums whose result does nothing in the loop but become a part of an array that the loop does not read."""
+    """The sums whose result does nothing in the loop but become a part of arrays that the loop does not read."""
     known = known_early(loop, counter)
     state = loop.body.parameters[0]
     found: list[Store] = []
+    taken: set[int] = set()
     for i in loop.body.instructions:
         if i.opcode not in _SUMS or not is_alone(i):
             continue
         (x,) = i.operands
         if x.opcode == "get-tuple-element" and x.operands[0] is state:  # the last round's, or no round's
             continue
-        update = _update(i, known)
-        if update is not None and (index := _element(loop, update)) is not None:
-            found.append(Store(i, update, index))
+        store = _store(loop, i, known)
+        if store is not None and taken.isdisjoint(store.updates):
+            found.append(store)
+            taken |= store.updates.keys()
     return found
 
 
-def _update(i: Instruction, known: dict[Instruction, bool]) -> Instruction | None:
-    """The dynamic-update-slice that stores `i`, which may be reshaped or scaled on the way."""
-    value = i
-    while len(value.users) == 1 and not value.is_root:
-        (user,) = value.users
-        others = [o for o in user.operands if o is not value]
-        if user.opcode == "dynamic-update-slice" and user.operands[1] is value:
-            return user if all(o in known for o in user.operands[2:]) and user.operands.count(value) == 1 else None
-        if not is_formatting(user) or not all(o in known for o in others):
+def _store(loop: Instruction, exchange: Instruction, known: dict[Instruction, bool]) -> Store | None:
+    """The updates that end all that is computed from an exchange, by work that may be done later."""
+    follows, updates, work = {exchange}, dict[int, Instruction](), [exchange]
+    while work:
+        value = work.pop()
+        if value.is_root or not value.users:
             return None
-        value = user
-    return None
+        for user in value.users:
+            if user in follows:
+                continue
+            if _updates_with(user, value) and all(o in known for o in user.operands[2:]):
+                n = _element(loop, user)
+                if n is None:
+                    return None
+                updates[n] = user
+            elif is_formatting(user):
+                follows.add(user)
+                work.append(user)
+            else:
+                return None
+    # in the order of the program, so that every compile carries them alike
+    others = [o for i in loop.body.instructions if i in follows for o in i.operands if o not in follows]
+    needed = [o for o in dict.fromkeys([exchange.operands[0], *others]) if o not in known or o is exchange.operands[0]]
+    return Store(exchange, updates, tuple(needed))
+
+
+def _updates_with(user: Instruction, value: Instruction) -> bool:
+    return user.opcode == "dynamic-update-slice" and user.operands[1] is value and user.operands.count(value) == 1
 
 
 def _element(loop: Instruction, update: Instruction) -> int | None:
@@ -85,37 +107,40 @@ def rotate(loop: Instruction, counter: Counter) -> None:
     own_computations(loop)
     caller, body, found = loop.parent, loop.body, stores(loop, counter)
     assert caller is not None
-    sums = [s.exchange.operands[0] for s in found]
-    _first_round(loop, counter, found, sums)
-    count = len(body.root.operands) - len(sums)
-    carried = [part_of(body.parameters[0], (count + n,)) for n in range(len(sums))]
+    updates = {n: update for s in found for n, update in s.updates.items()}
+    needed = list(dict.fromkeys(x for s in found for x in s.needed))
+    _first_round(loop, counter, updates, needed)
+    count = len(body.root.operands) - len(needed)
+    carried = [part_of(body.parameters[0], (count + n,)) for n in range(len(needed))]
     back = counted_back(body, part_of(body.parameters[0], (counter.index,)), counter)
     before = {read: back if read.index == counter.index else read for read in state_reads(body)}
-    late = [copies(body, [s.update], {**before, x: c})[0] for s, x, c in zip(found, sums, carried, strict=True)]
-    for n, (s, x, update) in enumerate(zip(found, sums, late, strict=True)):
-        body.root.set_operand(s.index, update)
+    late = copies(body, list(updates.values()), {**before, **dict(zip(needed, carried, strict=True))})
+    for n, x in enumerate(needed):
         body.root.set_operand(count + n, x)
-        body.remove_dead_from(s.update)
+    for (n, old), update in zip(updates.items(), late, strict=True):
+        body.root.set_operand(n, update)
+        body.remove_dead_from(old)
     loop.extras.pop("backend_config", None)  # a trip count that is no longer true
     # what the next round would exchange first
-    old, elements = list(loop.users), elements_of(loop)
+    old_reads, elements = list(loop.users), elements_of(loop)
     last = copies(caller, late, {read: elements[read.index] for read in state_reads(body)})
-    for s, stored in zip(found, last, strict=True):
-        for read in old:
-            if read.index == s.index:
-                caller.replace(read, stored)
+    stored = dict(zip(updates, last, strict=True))
+    for read in old_reads:
+        if read.index in stored:
+            caller.replace(read, stored[read.index])
     for element in elements:
         caller.remove_dead_from(element)
 
 
-def _first_round(loop: Instruction, counter: Counter, found: list[Store], sums: list[Instruction]) -> None:
-    """Put the first round, but for its exchanges, before the loop, and carry what they exchange."""
+def _first_round(
+    loop: Instruction, counter: Counter, updates: dict[int, Instruction], needed: list[Instruction]
+) -> None:
+    """Put the first round, but for its exchanges, before the loop, and carry what they need."""
     caller, body, initial = loop.parent, loop.body, loop.operands[0]
     assert caller is not None
     at_start = {read: initial.operands[read.index] for read in state_reads(body)}
-    stored = {s.index for s in found}
-    others = [n for n in range(len(body.root.operands)) if n not in stored]
-    made = copies(caller, [*(body.root.operands[n] for n in others), *sums], at_start)
+    others = [n for n in range(len(body.root.operands)) if n not in updates]
+    made = copies(caller, [*(body.root.operands[n] for n in others), *needed], at_start)
     elements = list(initial.operands)
     for n, value in zip(others, made, strict=False):
         elements[n] = value

@@ -8,8 +8,18 @@ from heron.hlo.ir.instruction import Instruction
 
 
 def is_alone(i: Instruction) -> bool:
-    """Whether a collective exchanges one array and control edges ask for no order."""
-    return len(i.operands) == 1 and not i.shape.is_tuple and not (i.control_predecessors or i.control_successors)
+    """Whether a collective exchanges one array, and neither control edges nor an async-start hold it in its place."""
+    return len(i.operands) == 1 and not i.shape.is_tuple and is_free(i)
+
+
+def is_free(i: Instruction) -> bool:
+    """Whether no control edges ask for an order, and the op is not all that a computation does: an async-start that
+    begins the computation would not find it any more."""
+    if i.control_predecessors or i.control_successors:
+        return False
+    c = i.parent
+    assert c is not None
+    return not i.is_root or c.is_entry or len(c) > 1 + len(i.operands)
 
 
 def meaning_of(i: Instruction) -> tuple[object, ...] | None:
