@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import Phase, given, settings
 from hypothesis import strategies as st
 
+import heron
+from heron.evaluator import evaluate_devices
 from heron.hlo.text import parse
 from heron.hlo.verifier import verify
-from heron.passes.framework.checks import ValueCheck
+from heron.options import Options
+from heron.passes.framework.checks import ValueCheck, random_inputs
 from heron.passes.framework.context import PassContext
 from heron.passes.framework.registry import get
 
@@ -127,3 +131,15 @@ def test_values_stay_after_all(text: str) -> None:
         PassContext().run_pass(get(name, **options), module)
     verify(module)
     check.after("all of them", module)
+
+
+@pytest.mark.parametrize("target", ["cpu", "sim:sm_90"])
+@settings(max_examples=2, deadline=None, phases=[Phase.generate])
+@given(text=loops())
+def test_pipelined_loops_compute_what_loops_do(target: str, text: str) -> None:
+    module = parse(text)
+    inputs = [random_inputs(module, device) for device in range(2)]
+    program = heron.compile(module, target=target, options=Options(pipeline_collectives=True))
+    for got, wanted in zip(program.run_devices(inputs), evaluate_devices(module, inputs), strict=True):
+        for a, b in zip(got, wanted, strict=True):
+            np.testing.assert_allclose(a, b, rtol=1e-5, atol=1e-5)

@@ -16,6 +16,7 @@ from heron.hlo.text import parse
 from heron.hlo.verifier import verify
 from heron.passes.framework.context import PassContext
 from heron.passes.framework.registry import get
+from heron.passes.pipelines import exchanges
 
 TARGETS = ("cpu", "sim:sm_90")
 ADD = "add { a = f32[] parameter(0) b = f32[] parameter(1) ROOT s = f32[] add(a, b) }\n"
@@ -126,6 +127,14 @@ def test_broadcasts_from_one_of_two_devices_stay() -> None:
     text = "HloModule m, replica_count=2\nENTRY e { x = f32[4] parameter(0)\n%s }\n"
     module = parse(text % "ROOT c = f32[4] collective-broadcast(x), replica_groups={{0}}")
     assert not get("trivial-collective-remover").run(module, PassContext())
+
+
+def test_a_program_for_one_device_runs_no_pass_on_exchanges() -> None:
+    text = "HloModule m%s\nENTRY e { x = f32[4] parameter(0) ROOT r = f32[4] collective-permute(x), source_target_pairs={{0,0}} }"
+    for header, ran in (("", False), (", replica_count=2", True)):
+        context = PassContext()
+        exchanges().run(parse(text % header), context)
+        assert bool(context.records) == ran
 
 
 # -- annotations -------------------------------------------------------------------------------------------------------

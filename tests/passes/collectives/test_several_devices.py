@@ -5,12 +5,14 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import Phase, given, settings
 from hypothesis import strategies as st
 
+import heron
+from heron.evaluator import evaluate_devices
 from heron.hlo.text import parse
 from heron.hlo.verifier import verify
-from heron.passes.framework.checks import ValueCheck
+from heron.passes.framework.checks import ValueCheck, difference, random_inputs
 from heron.passes.framework.context import PassContext
 from heron.passes.framework.registry import get
 from heron.passes.pipelines import combiners, exchanges
@@ -299,3 +301,13 @@ def test_values_stay_after_all(text: str) -> None:
         PassContext().run_pass(combiners(), module)
     verify(module)
     check.after("all of them", module)
+
+
+@settings(max_examples=3, deadline=None, phases=[Phase.generate])
+@given(text=programs())
+def test_compiled_programs_compute_the_same(text: str) -> None:
+    module = parse(text)
+    inputs = [random_inputs(module, device) for device in range(4)]
+    program = heron.compile(module, target="cpu")
+    for got, wanted in zip(program.run_devices(inputs), evaluate_devices(module, inputs), strict=True):
+        assert not [found for a, b in zip(wanted, got, strict=True) if (found := difference(a, b))]
