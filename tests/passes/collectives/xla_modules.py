@@ -81,6 +81,7 @@ FILES: dict[str, list[tuple[str, dict[str, Any]]]] = {
     f"{_GPU}/collectives/collective_permute_cycle_decomposer_test.cc": [("collective-permute-cycle-decomposer", {})],
     f"{_GPU}/collectives/collective_select_folder_test.cc": [("collective-select-folder", {})],
     f"{_GPU}/ragged_all_to_all_canonicalizer_test.cc": [("ragged-all-to-all-canonicalizer", {})],
+    f"{_GPU}/ragged_all_to_all_decomposer_test.cc": [("ragged-all-to-all-decomposer", {})],
     f"{_GPU}/reduce_scatter_creator_test.cc": [("reduce-scatter-creator", {})],
     f"{_GPU}/windowed_einsum_handler_test.cc": [("windowed-einsum", {})],
 }
