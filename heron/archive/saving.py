@@ -14,6 +14,7 @@ from heron.backends.stages import Stages
 from heron.errors import HeronError
 from heron.runtime.cpu.devices import CpuDevices
 from heron.runtime.cpu.executable import CpuExecutable
+from heron.runtime.cuda.devices import CudaDevices
 from heron.runtime.cuda.executable import CudaExecutable
 from heron.runtime.sim.devices import SimDevices
 from heron.runtime.sim.executable import SimExecutable
@@ -57,7 +58,7 @@ def packed(executable: Executable, kept: Sequence[str] = KEPT) -> tuple[dict[str
         for a in executable.assignment.allocations
         if a.kind == "constant" and a.literal is not None
     }
-    for name in (*kept, *(["graph"] if isinstance(executable, CudaExecutable) else [])):
+    for name in (*kept, *(["graph"] if isinstance(executable, (CudaExecutable, CudaDevices)) else [])):
         if name == "scheduled":
             members |= modules.pack(modules.SCHEDULED, compilation.scheduled)
         else:
@@ -70,7 +71,7 @@ def packed(executable: Executable, kept: Sequence[str] = KEPT) -> tuple[dict[str
 
 def _parts(executable: Executable, compilation: Compilation) -> Parts:
     match executable:
-        case CudaExecutable():
+        case CudaExecutable() | CudaDevices():
             return cuda.save(executable)
         case CpuExecutable() | CpuDevices():
             return cpu.save(executable, compilation.lowered)

@@ -226,12 +226,6 @@ class Executable(ABC):
         devices, RUN089 where several cannot run, and what `run` raises.
         """
         need_devices(len(arguments), self.devices)
-        if self.devices > 1:
-            raise HeronError(
-                "RUN089",
-                f"a program for {self.devices} devices of {self.target} cannot run yet",
-                hint=f"--target sim:{self.target} runs it on simulated GPUs",
-            )
         return [self.run(arguments[0], donate=donate)]
 
     @abstractmethod

@@ -16,7 +16,7 @@ import numpy as np
 from heron.analysis.fusion.row_blocks import RowBlocks
 from heron.buffers.assignment import Slice
 from heron.hlo.ir.types import ElementType
-from heron.runtime.collectives.exchange import Piece, Way
+from heron.runtime.collectives.exchange import Piece, Reduction, Way
 from heron.runtime.fortran import Call, Steps
 from heron.runtime.library_call import Descriptor
 from heron.runtime.strided import StridedProducts, Tiling
@@ -188,6 +188,7 @@ class CollectiveThunk:
         pieces: how operands are cut, one for each pair of an operand and a result.
         reducers: of ways that combine, the kernel of each pair; it takes as many operands as a group has members. Where
             groups differ in size, those for the smallest come first.
+        reduction: of ways that combine, where a library does it.
     """
 
     opcode: str
@@ -199,6 +200,10 @@ class CollectiveThunk:
     pieces: tuple[Piece, ...]
     reducers: tuple[str, ...]
     source: str
+    reduction: Reduction | None = None
+
+    def __str__(self) -> str:
+        return f"{self.opcode} '{self.source}'"
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,7 +9,7 @@ from __future__ import annotations
 import contextlib
 import ctypes
 from collections.abc import Iterator
-from ctypes import Structure, c_char_p, c_float, c_int, c_longlong, c_size_t, c_uint, c_uint64, c_void_p
+from ctypes import Structure, c_char_p, c_float, c_int, c_longlong, c_size_t, c_ubyte, c_uint, c_uint64, c_void_p
 from typing import Any
 
 # pointer or handle, int, unsigned, size, device address
@@ -25,6 +25,7 @@ FUNCTIONS: dict[str, tuple[Any, ...]] = {
     "cuDeviceGetName": (P, INT, INT),
     "cuDeviceGetAttribute": (P, INT, INT),
     "cuDeviceTotalMem_v2": (P, INT),
+    "cuDeviceGetUuid_v2": (P, INT),
     "cuDevicePrimaryCtxRetain": (P, INT),
     "cuDevicePrimaryCtxReset_v2": (INT,),
     "cuCtxSetCurrent": (P,),
@@ -59,6 +60,7 @@ FUNCTIONS: dict[str, tuple[Any, ...]] = {
     "cuMemcpyHtoDAsync_v2": (A, P, N, P),
     "cuMemcpyDtoHAsync_v2": (P, A, N, P),
     "cuMemcpyDtoDAsync_v2": (A, A, N, P),
+    "cuMemsetD8Async": (A, c_ubyte, N, P),
     "cuGraphCreate": (P, U),
     "cuGraphDestroy": (P,),
     "cuGraphAddKernelNode_v2": (P, P, P, N, P),
@@ -76,8 +78,8 @@ FUNCTIONS: dict[str, tuple[Any, ...]] = {
 
 #: drivers may lack these; callers ask `has` first
 OPTIONAL = frozenset(
-    "cuGraphAddNode_v2 cuGraphConditionalHandleCreate cuMemAllocAsync cuMemFreeAsync cuDeviceGetDefaultMemPool "
-    "cuMemPoolSetAttribute cuMemPoolGetAttribute".split()
+    "cuDeviceGetUuid_v2 cuMemsetD8Async cuGraphAddNode_v2 cuGraphConditionalHandleCreate cuMemAllocAsync "
+    "cuMemFreeAsync cuDeviceGetDefaultMemPool cuMemPoolSetAttribute cuMemPoolGetAttribute".split()
 )
 
 

@@ -16,6 +16,7 @@ FILES: Mapping[str, tuple[str, tuple[int, ...]]] = {
     "cudnn": ("cudnn", (9,)),
     "cusolver": ("cusolver", (12, 11)),
     "cufft": ("cufft", (12, 11)),
+    "nccl": ("nccl", (2,)),
     "cuda": ("cuda", (1,)),  # the driver
 }
 

@@ -8,7 +8,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 
 from heron.codegen.llvm.cubin import code_sizes
-from tests.rehearsal.memory import DeviceMemory, Fault
+from tests.rehearsal.memory import DeviceMemory, Fault, raw
 
 #: runs with the values of the kernel's parameters, 64 bits each
 Runner = Callable[[list[int]], None]
@@ -56,8 +56,9 @@ def functions(image: bytes, known: Known, helpers: dict[str, Runner]) -> dict[st
     return made
 
 
-def helpers(memory: DeviceMemory, conditions: dict[int, int]) -> dict[str, Runner]:
-    """The runtime's own kernels (`heron.runtime.cuda.helpers`). ``conditions``: handle of a conditional node → value."""
+def helpers(memory: DeviceMemory, conditions: dict[int, int], is_pinned: Callable[[int], bool]) -> dict[str, Runner]:
+    """The runtime's own kernels (`heron.runtime.cuda.helpers`). ``conditions``: handle of a conditional node → value.
+    ``is_pinned``: whether devices may write to an address of the host."""
 
     def words(address: int, count: int, dtype: str = "<u8"):
         size = int(dtype[2]) * count
@@ -99,6 +100,18 @@ def helpers(memory: DeviceMemory, conditions: dict[int, int]) -> dict[str, Runne
         origin, count, out = values
         memory.view(origin, 16 * count, "heron_sweep"), memory.view(out, 8, "heron_sweep")
 
+    def number(values: list[int]) -> None:
+        out, n = values
+        words(out, 1, "<u4")[:] = n
+
+    def mark(values: list[int]) -> None:
+        counter, word, n = values
+        cell = words(counter, 1)
+        cell += 1
+        if not is_pinned(word):
+            raise Fault(700, f"{word:#x} is no memory of the host that a device may write to")
+        raw(word, 8).view("<i4")[:] = n, int(cell[0])
+
     def tell(handle: int, value: int) -> None:
         if handle not in conditions:
             raise Fault(719, f"no conditional node has the handle {handle}")
@@ -111,4 +124,6 @@ def helpers(memory: DeviceMemory, conditions: dict[int, int]) -> dict[str, Runne
         "heron_count": count,
         "heron_case": case,
         "heron_sweep": sweep,
+        "heron_number": number,
+        "heron_mark": mark,
     }

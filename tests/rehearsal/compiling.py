@@ -14,6 +14,7 @@ from heron.backends.gpu.simulated import Simulation
 from heron.backends.lower import KernelUse
 from heron.hlo.ir.module import Module
 from heron.options import Options
+from heron.runtime.cuda.devices import CudaDevices
 from heron.runtime.cuda.executable import CudaExecutable
 from heron.runtime.sim.executable import Runner
 from heron.targets import Target, get, libcuda
@@ -40,12 +41,24 @@ def compile(
     return made
 
 
-def learn(executable: CudaExecutable, module: Module, recorder: Recorder, options: Options) -> None:
+def compile_devices(
+    module: Module, recorder: Recorder, target: str = "sm_90", options: Options | None = None
+) -> CudaDevices:
+    """The same for several devices."""
+    made = heron.compile(module, target, options)
+    assert isinstance(made, CudaDevices)
+    learn(made, module, recorder, options or Options())
+    return made
+
+
+def learn(executable: CudaExecutable | CudaDevices, module: Module, recorder: Recorder, options: Options) -> None:
     """Teach the recorder the kernels of a module's program."""
     learn_from(executable, recorder, lambda target: Compilation(module, target, options, Trace()))
 
 
-def learn_from(executable: CudaExecutable, recorder: Recorder, compiled: Callable[[Target], Compilation]) -> None:
+def learn_from(
+    executable: CudaExecutable | CudaDevices, recorder: Recorder, compiled: Callable[[Target], Compilation]
+) -> None:
     """Teach the recorder the kernels of a program. ``compiled``: its compile for a target."""
     program = executable.program
     target = dataclasses.replace(get(executable.target), sim=True)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ctypes
 import itertools
+import threading
 import traceback
 from collections.abc import Callable, Collection, Iterable, Sequence
 from typing import Any
@@ -70,14 +71,16 @@ class Recorder:
         self.proposals: list[Proposal] = []
         self.known = Known()
         self.conditions: dict[int, int] = {}
-        self._helpers = helpers(self.memory, self.conditions)
+        self._helpers = helpers(self.memory, self.conditions, self._is_pinned)
         self._handles: dict[int, object] = {}
+        self._owners: dict[int, int] = {}  # handle → the device it was made on
         self._numbers = itertools.count(0x10000, 16)
         self._pinned: dict[int, Any] = {}
         self._keep: list[Any] = []
-        self._current = 0
-        self._broken = 0
-        self._context = 0
+        self._contexts: dict[int, int] = {}  # of each device that has one
+        self._broken: dict[int, int] = {}
+        self._thread = threading.local()
+        self._kernels = threading.Lock()  # one kernel runs at a time
         for name_, arguments in libcuda.FUNCTIONS.items():
             if name_ in lacks:
                 continue
@@ -88,6 +91,16 @@ class Recorder:
         """How often a function was called."""
         return self.calls.count(name)
 
+    def enqueue(self, stream: int, work: Callable[[], None]) -> None:
+        """Have a stream, or the graph that is captured from it, do something."""
+        self._enqueue(stream, GraphNode("nccl", (work,), ()))
+
+    def has_graph(self, of: Callable[[Any], bool]) -> bool:
+        """Whether there is a graph, to run or to be made one, with such work of `enqueue`."""
+        things = list(self._handles.values())
+        graphs = [t.graph if isinstance(t, _Ready) else t for t in things if isinstance(t, (_Ready, Graph))]
+        return any(n.kind == "nccl" and of(n.data[0]) for g in graphs for n in g.all())
+
     def library_call(self, stream: int, thunk: Any, addresses: Sequence[int]) -> None:
         """A library's call enqueued on a stream."""
         self.calls.append("library")
@@ -97,6 +110,12 @@ class Recorder:
         """What a library proposes for a call."""
         self.calls.append("proposals")
         return self.proposals[:most]
+
+    @property
+    def device(self) -> int:
+        """The device to which calls of this thread go; -1 before one was chosen, or when its context is gone."""
+        context = getattr(self._thread, "context", 0)
+        return next((n for n, c in self._contexts.items() if c == context), -1)
 
     # -- every call --------------------------------------------------------------------------------------------------
     def _entry(self, name: str) -> Callable[..., int]:
@@ -111,15 +130,16 @@ class Recorder:
                     del self.fail[name]
                     return result
                 self.fail[name] = (result, left - 1)
-            if self._broken and name not in _NEED_NO_CONTEXT:
-                return self._broken
-            if not self._current and name not in _NEED_NO_CONTEXT:
+            here = self.device
+            if here in self._broken and name not in _NEED_NO_CONTEXT:
+                return self._broken[here]
+            if here < 0 and name not in _NEED_NO_CONTEXT:
                 self.problems.append(f"{name} with no current context")
                 return 201
             try:
                 return do(*arguments) or 0
             except Fault as fault:
-                self._broken = fault.result
+                self._broken[here] = fault.result
                 return fault.result
             except _Bad as bad:
                 self.problems.append(f"{name}: {bad}")
@@ -133,12 +153,15 @@ class Recorder:
     def _new(self, thing: object) -> int:
         handle = next(self._numbers)
         self._handles[handle] = thing
+        self._owners[handle] = self.device
         return handle
 
     def _get(self, handle: int | None, kind: type) -> Any:
         thing = self._handles.get(handle or 0)
         if not isinstance(thing, kind):
             raise _Bad(f"{handle!r} is {type(thing).__name__}, no {kind.__name__}")
+        if thing != "context" and self._owners[handle or 0] not in (self.device, -1):
+            raise _Bad(f"a {kind.__name__} of device {self._owners[handle or 0]} used on device {self.device}")
         return thing
 
     def _drop(self, handle: int, kind: type) -> None:
@@ -180,28 +203,32 @@ class Recorder:
         _put(out, ctypes.c_size_t, self.memory.total)
         return self._ordinal(ordinal)
 
+    def _cuDeviceGetUuid_v2(self, out: int, ordinal: int) -> Answer:
+        ctypes.memmove(out, ordinal.to_bytes(16, "little"), 16)
+        return self._ordinal(ordinal)
+
     def _cuDevicePrimaryCtxRetain(self, out: int, ordinal: int) -> Answer:
-        if not self._context:
-            self._context = self._new("context")
-        _put(out, ctypes.c_void_p, self._context)
+        if ordinal not in self._contexts:
+            self._contexts[ordinal] = self._new("context")
+        _put(out, ctypes.c_void_p, self._contexts[ordinal])
         return self._ordinal(ordinal)
 
     def _cuDevicePrimaryCtxReset_v2(self, ordinal: int) -> Answer:
-        self._broken = self._broken if self.lasting else 0
-        self._context = self._current = 0
-        self._handles.clear()
-        self.memory = DeviceMemory(self.memory.total)
-        self.conditions.clear()
-        self._helpers = helpers(self.memory, self.conditions)
+        if not self.lasting:
+            self._broken.pop(ordinal, None)
+        for handle in [h for h, owner in self._owners.items() if owner == ordinal]:
+            self._handles.pop(handle, None)
+        self._handles.pop(self._contexts.pop(ordinal, 0), None)
+        self.memory.forget(ordinal)
         return self._ordinal(ordinal)
 
     def _cuCtxSetCurrent(self, context: int) -> Answer:
         self._get(context, str)
-        self._current = context
+        self._thread.context = context
 
     def _cuCtxSynchronize(self) -> Answer:
-        for thing in list(self._handles.values()):
-            if isinstance(thing, Stream):
+        for handle, thing in list(self._handles.items()):
+            if isinstance(thing, Stream) and self._owners[handle] == self.device:
                 thing.run()
 
     # -- streams and events ------------------------------------------------------------------------------------------
@@ -301,7 +328,7 @@ class Recorder:
         _put(total, ctypes.c_size_t, self.memory.total)
 
     def _cuMemAlloc_v2(self, out: int, size: int) -> Answer:
-        address = self.memory.allocate(size)
+        address = self.memory.allocate(size, self.device)
         if address is None:
             return _NO_MEMORY
         _put(out, ctypes.c_uint64, address)
@@ -357,6 +384,9 @@ class Recorder:
         s.push(work)
         if not self._is_pinned(target):
             s.run()
+
+    def _cuMemsetD8Async(self, target: int, value: int, size: int, stream: int) -> Answer:
+        self._enqueue(stream, GraphNode("set", (target, value, size), ()))
 
     def _cuMemcpyDtoDAsync_v2(self, target: int, origin: int, size: int, stream: int) -> Answer:
         self._enqueue(stream, GraphNode("copy", (target, origin, size), ()))
@@ -455,6 +485,12 @@ class Recorder:
                 target, origin, size = node.data
                 self.clock += _LAUNCH
                 self.memory.view(target, size, "copy")[:] = self.memory.view(origin, size, "copy")  # type: ignore[arg-type]
+            case "set":
+                target, value, size = node.data
+                self.memory.view(target, size, "set")[:] = value  # type: ignore[arg-type]
+            case "nccl":
+                (perform_group,) = node.data
+                perform_group()  # type: ignore[operator]
             case "library":
                 self.launched.append("library")
                 self.clock += self._duration(str(node.data[0].call))  # type: ignore[attr-defined]
@@ -479,7 +515,8 @@ class Recorder:
         if f.name in self.faults:
             raise Fault(700, f"{f.name} faults, as asked for")
         if f.run is not None:
-            f.run(values)
+            with self._kernels:
+                f.run(values)
 
 
 class _Bad(Exception):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import bisect
 import ctypes
+import threading
 
 import numpy as np
 
@@ -17,7 +18,7 @@ class Fault(Exception):
 
 
 class DeviceMemory:
-    """Allocations by address. New and freed memory is full of a pattern, so that stale values show."""
+    """Allocations of all devices by address. New and freed memory is full of a pattern, so that stale values show."""
 
     PATTERN = 0xA5
 
@@ -25,8 +26,14 @@ class DeviceMemory:
         self.total, self.used = total, 0
         self._arrays: dict[int, np.ndarray] = {}
         self._addresses: list[int] = []
+        self._owners: dict[int, int] = {}
+        self._lock = threading.RLock()
 
-    def allocate(self, size: int) -> int | None:
+    def allocate(self, size: int, owner: int = 0) -> int | None:
+        with self._lock:
+            return self._allocate(size, owner)
+
+    def _allocate(self, size: int, owner: int) -> int | None:
         if self.used + size > self.total:
             return None
         raw = np.full(size + 256, self.PATTERN, np.uint8)
@@ -34,21 +41,43 @@ class DeviceMemory:
         address = raw.ctypes.data + start
         self._arrays[address] = raw[start : start + size]
         bisect.insort(self._addresses, address)
+        self._owners[address] = owner
         self.used += size
         return address
 
+    def forget(self, owner: int) -> None:
+        """Free all that a device has."""
+        with self._lock:
+            for address in [a for a, o in self._owners.items() if o == owner]:
+                self.free(address)
+
+    def owner(self, address: int) -> int:
+        """The device whose memory it is; -1 outside of all."""
+        with self._lock:
+            at = bisect.bisect_right(self._addresses, address) - 1
+            return self._owners[self._addresses[at]] if at >= 0 and self.room(address) else -1
+
     def free(self, address: int) -> bool:
         """Whether there was such an allocation."""
+        with self._lock:
+            return self._free(address)
+
+    def _free(self, address: int) -> bool:
         array = self._arrays.pop(address, None)
         if array is None:
             return False
         self._addresses.remove(address)
+        del self._owners[address]
         array[:] = self.PATTERN
         self.used -= array.size
         return True
 
     def room(self, address: int) -> int:
         """Bytes from an address to the end of its allocation; 0 outside of all."""
+        with self._lock:
+            return self._room(address)
+
+    def _room(self, address: int) -> int:
         at = bisect.bisect_right(self._addresses, address) - 1
         if at < 0:
             return 0

@@ -4,7 +4,7 @@ a program with a dependency missing does not survive."""
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 
 Work = Callable[[], None]
@@ -74,6 +74,13 @@ class Graph:
             if found is not None:
                 return found
         return None
+
+    def all(self) -> Iterator[GraphNode]:
+        """Every node, those inside others too."""
+        for node in list(self.nodes.values()):
+            yield node
+            if node.inner is not None:
+                yield from node.inner.all()
 
     def copied(self) -> Graph:
         """A copy that later changes of this graph leave alone."""

@@ -1,4 +1,5 @@
-"""Collectives, and the numbers of devices: native code on the CPU, on a GPU steps of the host.
+"""Collectives, and the numbers of devices: native code on the CPU, NCCL's calls on GPUs, the meaning of the op where
+those are simulated.
 
 A collective that was begun early (``-start``) is done where it begins; its ``-done`` is only a name for the results.
 """
@@ -19,9 +20,11 @@ from heron.hlo.facts import having
 from heron.hlo.ir.instruction import Instruction
 from heron.hlo.ir.op import Trait
 from heron.hlo.ir.shape import Shape, ShapeIndex
+from heron.hlo.meaning.batched import simple_opcode
 from heron.runtime.collectives.evaluated import OnDevices
-from heron.runtime.collectives.exchange import Piece, Way, exchanged, gathered, in_rows, scattered, whole
+from heron.runtime.collectives.exchange import Piece, Reduction, Way, exchanged, gathered, in_rows, scattered, whole
 from heron.runtime.thunks import CollectiveThunk, DeviceNumberThunk, Thunk
+from heron.targets.libnccl import combination
 
 if TYPE_CHECKING:
     from heron.backends.lower import Lowering
@@ -42,7 +45,7 @@ def collective(lowering: Lowering, i: Instruction) -> list[Thunk]:
         return []
     if Devices.of(lowering.module).count == 1:
         raise _alone(i)
-    if lowering.target.is_gpu:
+    if lowering.target.sim:
         return on_host(lowering, i)
     rule = _RULES.get(i.opcode.removesuffix("-start"))
     if rule is None or i.attrs.get("slice_sizes") is not None:
@@ -52,7 +55,7 @@ def collective(lowering: Lowering, i: Instruction) -> list[Thunk]:
 
 def transfer(lowering: Lowering, i: Instruction) -> list[Thunk]:
     """A send or a receive between simulated devices. Raises GEN002 elsewhere."""
-    if not lowering.target.is_gpu or i.is_host_transfer or Devices.of(lowering.module).count == 1:
+    if not lowering.target.sim or i.is_host_transfer or Devices.of(lowering.module).count == 1:
         raise no_code(i, lowering.target.name)
     return on_host(lowering, i)
 
@@ -61,7 +64,7 @@ def device_number(lowering: Lowering, i: Instruction) -> list[Thunk]:
     """The number of the device that runs the program; zero on the only one."""
     if Devices.of(lowering.module).count == 1:
         return lowering.alone(i)
-    if lowering.target.is_gpu:
+    if lowering.target.sim:
         return on_host(lowering, i)
     return [DeviceNumberThunk(lowering.slice(i), i.opcode == "partition-id", i.name)]
 
@@ -147,20 +150,44 @@ class _Collective:
             what = f"operand and result of '{self.i.name}' lie differently in memory"
             raise HeronError("GEN012", what, where=str(self.i), why=f"{given} and {made}")
 
+    def combined(self, way: Way, pieces: tuple[Piece, ...]) -> CollectiveThunk:
+        """The thunk of a collective that combines arrays: by NCCL on a GPU, by kernels elsewhere.
+
+        Raises GEN012 for what NCCL does not combine.
+        """
+        if not self.lowering.target.is_gpu:
+            return self.thunk(way, pieces, reducers=self.reducers())
+        opcode, types = simple_opcode(self.i.to_apply), tuple(s.element_type for _, _, s in self.operands)
+        odd = next((t for t in types if combination(opcode, t, exact=False) is None), None)
+        if opcode is None or odd is not None:
+            raise HeronError(
+                "GEN012",
+                f"NCCL has no such {self.i.opcode.removesuffix('-start')}",
+                where=str(self.i),
+                why=f"it does not combine {odd or types[0]} by {opcode or 'a computation of several ops'}",
+                hint="the pass collective-reduction-expander, which is in the pipeline, has devices do it themselves",
+            )
+        return self.thunk(Way.ALL_REDUCE, pieces, reduction=Reduction(opcode, types))
+
     def reducers(self) -> tuple[str, ...]:
         """The kernels that combine arrays, of each pair, for groups of each size."""
         types, sizes = [s.element_type for _, _, s in self.operands], sorted({len(g) for g in self.groups})
         return tuple(reducer(self.lowering, self.i, t, size) for size in sizes for t in types)
 
     def thunk(
-        self, way: Way, pieces: tuple[Piece, ...], senders: Sequence[int] = (), reducers: tuple[str, ...] = ()
+        self,
+        way: Way,
+        pieces: tuple[Piece, ...],
+        senders: Sequence[int] = (),
+        reducers: tuple[str, ...] = (),
+        reduction: Reduction | None = None,
     ) -> CollectiveThunk:
-        slices = [
+        operands, results = (
             tuple(self.lowering.slice(o, index) for o, index, _ in side) for side in (self.operands, self.results)
-        ]
+        )
         opcode = self.i.opcode.removesuffix("-start")
         return CollectiveThunk(
-            opcode, way, self.groups, tuple(senders), slices[0], slices[1], pieces, reducers, self.i.name
+            opcode, way, self.groups, tuple(senders), operands, results, pieces, reducers, self.i.name, reduction
         )
 
 
@@ -187,11 +214,11 @@ def _all_to_all(c: _Collective) -> CollectiveThunk:
 def _all_reduce(c: _Collective) -> CollectiveThunk:
     wholes = c.wholes()
     way = Way.REDUCE if fits_slot([p.operand_bytes for p in wholes]) else Way.ALL_REDUCE
-    return c.thunk(way, wholes, reducers=c.reducers())
+    return c.combined(way, wholes)
 
 
 def _reduce_scatter(c: _Collective) -> CollectiveThunk:
-    return c.thunk(Way.REDUCE, c.pieces(scattered), reducers=c.reducers())
+    return c.combined(Way.REDUCE, c.pieces(scattered))
 
 
 def _broadcast(c: _Collective) -> CollectiveThunk:

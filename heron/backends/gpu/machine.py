@@ -21,6 +21,7 @@ from heron.codegen.native import helpers  # noqa: F401  provides what runtime as
 from heron.errors import HeronError
 from heron.hlo.ir.types import ElementType
 from heron.runtime.cuda import plan
+from heron.runtime.cuda.devices import CudaDevices
 from heron.runtime.cuda.program import GpuProgram
 from heron.runtime.executable import Executable, ProgramInfo
 
@@ -70,7 +71,8 @@ class GpuMachine(Machine):
             ptx = self.ptx(text, info.name, info.trace)
         plain = GpuProgram(lowered.thunks, entries(lowered.kernels), (), self.target.llvm_cpu, self.options.graphs)
         tiled = partial(blocks.codes, blocks.of(lowered.kernels), self.target, self.code_cache)
-        return CompiledGpu(info, plain, ptx, tiled)
+        code = CompiledGpu(info, plain, ptx, tiled)
+        return code if self.devices.count == 1 else CudaDevices(info, code, self.options.device_timeout)
 
     def ptx(self, text: str, name: str = "kernels", trace: Trace | None = None) -> str:
         """PTX of all kernels; empty when there are none. A cache keeps it under that name, and the trace says so."""

@@ -18,6 +18,7 @@ from heron.passes.calls.scan_rewriter import ScanRewriter
 from heron.passes.calls.sort_rewriter import SortRewriter
 from heron.passes.collectives.all_reduce_promotion import AllReducePromotion
 from heron.passes.collectives.async_collective_creator import AsyncCollectiveCreator
+from heron.passes.collectives.collective_reduction_expander import CollectiveReductionExpander
 from heron.passes.control_flow.computation_deduplicator import ComputationDeduplicator
 from heron.passes.control_flow.conditional_to_select import ConditionalToSelect
 from heron.passes.control_flow.while_condition_to_body import WhileConditionToBody
@@ -92,6 +93,7 @@ def optimise() -> Pipeline:
             DotAlgorithmRewriter(),
             OperandUpcaster(one_type=False),
             BatchnormExpander(),
+            CollectiveReductionExpander(),
             # the computations of maps and reductions stand inside kernels, which have no branches
             ConditionalToSelect(),
             MapInliner(),

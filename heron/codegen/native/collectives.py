@@ -29,7 +29,7 @@ def write_collective(writer: ProgramWriter, t: CollectiveThunk) -> None:
     code = compiled.functions(HELPER)
     assert code is not None, "no code for collectives on this machine"
     number = len(writer.collectives)
-    writer.collectives.append(f"{t.opcode} '{t.source}'")
+    writer.collectives.append(str(t))
     writer.declare(COLLECTIVE, f"i32 @{COLLECTIVE}(ptr, ptr, ptr)", code[COLLECTIVE])
     op = _op(writer, t, number)
     writer.pack([f"ptr {writer.pointer(s)}" for s in (*t.operands, *t.results)])

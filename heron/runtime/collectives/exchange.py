@@ -7,6 +7,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from math import prod
 
+from heron.hlo.ir.types import ElementType
+
 
 class Way(enum.IntEnum):
     """The source of results among the arrays that the members of a group bring.
@@ -53,6 +55,14 @@ class Piece:
     def part_bytes(self, members: int) -> int:
         """The bytes of an operand that are pieces of all receivers."""
         return self.rows * self.row_bytes * (members if self.from_rank else 1)
+
+
+@dataclass(frozen=True, slots=True)
+class Reduction:
+    """The op by which a library combines the elements of each pair, and their types."""
+
+    opcode: str
+    types: tuple[ElementType, ...]
 
 
 def gathered(dims: Sequence[int], item: int, dim: int, size: int) -> Piece:

@@ -13,7 +13,7 @@ import ctypes
 import os
 import time
 import zlib
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from threading import Lock
 from typing import Any
 
@@ -65,6 +65,36 @@ def own_places(devices: int) -> range:
         raise HeronError("RUN083", what, hint=f"mpiexec -n with a divisor of {devices}")
     share = devices // size
     return range(rank * share, (rank + 1) * share)
+
+
+def place_on_this_host() -> int:
+    """The number of this process among those of its host; 0 where there are no others."""
+    if not is_active():
+        return 0
+    mpi = _mpi()
+    near = mpi.COMM_WORLD.Split_type(mpi.COMM_TYPE_SHARED)
+    try:
+        return near.Get_rank()
+    finally:
+        near.Free()
+
+
+def shared(
+    members: Sequence[int], processes: Sequence[int], make: Callable[[], bytes], size: int, timeout: int
+) -> bytes:
+    """Bytes that the process of the first member makes and all processes of a clique get.
+
+    ``processes``: of each device. Raises RUN088 where one of them does not come.
+    """
+    shares = [processes[m] for m in members]
+    ranks = tuple(sorted(set(shares)))
+    comm, own = _communicator(tuple(members), ranks), _mpi().COMM_WORLD.Get_rank()
+    data = np.zeros(size, np.uint8)
+    if shares[0] == own:
+        data[:] = np.frombuffer(make(), np.uint8)
+    what = f"for the communicator of devices {', '.join(map(str, members))}"
+    _finished(comm.Ibcast(data, ranks.index(shares[0])), timeout, own, what)
+    return data.tobytes()
 
 
 def gathered(rows: list[Any]) -> list[Any]:
@@ -152,17 +182,22 @@ class Exchange:
 
     def _finish(self, request: Any, number: int) -> None:
         """Wait for an exchange. Raises RUN088 when it takes too long."""
-        began = time.monotonic()
-        while not request.Test():
-            spent = time.monotonic() - began
-            if self.timeout and spent > self.timeout:
-                raise HeronError(
-                    "RUN088",
-                    f"process {self.rank} has waited {spent:.0f} s for other processes",
-                    why=f"it waits at {self.names[number]}",
-                    hint="the option device_timeout sets the limit; 0: none",
-                )
-            time.sleep(0 if spent < _EAGER else _NAP)
+        _finished(request, self.timeout, self.rank, f"at {self.names[number]}")
+
+
+def _finished(request: Any, timeout: int, rank: int, where: str) -> None:
+    """Wait for what MPI does. Raises RUN088 after `timeout` seconds, if there is a limit."""
+    began = time.monotonic()
+    while not request.Test():
+        spent = time.monotonic() - began
+        if timeout and spent > timeout:
+            raise HeronError(
+                "RUN088",
+                f"process {rank} has waited {spent:.0f} s for other processes",
+                why=f"it waits {where}",
+                hint="the option device_timeout sets the limit; 0: none",
+            )
+        time.sleep(0 if spent < _EAGER else _NAP)
 
 
 def _communicator(members: tuple[int, ...], ranks: tuple[int, ...]) -> Any:

@@ -19,6 +19,7 @@ from dataclasses import dataclass
 from heron.errors import HeronError
 from heron.once import once
 from heron.runtime import compiled
+from heron.runtime.collectives.report import Report
 from heron.runtime.collectives.state import (
     COMPUTES,
     ENDED,
@@ -43,7 +44,6 @@ _PATIENCE = 5.0
 #: looks for the other members of a meeting where there is a CPU for each device; nanoseconds of giving way after that;
 #: meetings at which whoever gave way once for as long sleeps at once: on a busy machine that takes milliseconds
 _LOOKS, _PATIENT, _DOZES = 100, 60_000, 1000
-_NAMED = 4  # devices that an error tells one by one
 
 _FREE: dict[int, list[Team]] = {}
 #: teams with a device that did not stop: their memory must stay
@@ -180,7 +180,7 @@ class Team:
                 pass
             raise
         if self.world.failed in (MISMATCH, OUTSIDE):
-            raise watch.mismatch() if self.world.failed == MISMATCH else watch.outside()
+            raise watch.report.mismatch() if self.world.failed == MISMATCH else watch.report.outside()
 
     def _pools(self, threads: int) -> list[Pool]:
         """A pool for each device, where a device has several threads."""
@@ -215,54 +215,14 @@ class _Watch:
         # who has arrived at a meeting that is not complete can only be let go by others
         if waiting and not any(at == COMPUTES for at, _ in places):
             if sum(c.arrived for c in self.cliques.each) == waiting:
-                raise self.stuck()
+                raise self.report.stuck()
         if waiting and self.program.timeout and now - self.since > self.program.timeout:
-            raise self.late(now - self.since)
+            raise self.report.late(now - self.since)
 
-    def stuck(self) -> HeronError:
-        count = len(self.team.devices)
-        waiting = sum(d.at >= 0 for d in self.team.devices)
-        return HeronError(
-            "RUN087",
-            f"{waiting} of {count} devices wait for each other forever",
-            why=self.told(),
-            hint="every device of a group must come to the same collectives, in the same order",
-        )
-
-    def mismatch(self) -> HeronError:
-        return HeronError(
-            "RUN087",
-            "devices of one group are at different collectives",
-            why=self.told(),
-            hint="every device of a group must come to the same collectives, in the same order",
-        )
-
-    def outside(self) -> HeronError:
-        return HeronError(
-            "RUN084",
-            "a device names rows outside of the arrays that devices exchange",
-            why=self.told(),
-            hint="offsets and sizes of a ragged-all-to-all must lie within its operand and its output",
-        )
-
-    def late(self, seconds: float) -> HeronError:
-        return HeronError(
-            "RUN088",
-            f"devices have waited {seconds:.0f} s for others at a collective",
-            why=self.told(),
-            hint="the option device_timeout sets the limit; 0: none",
-        )
-
-    def told(self) -> str:
-        """The devices that wait, with the place, and those that do not."""
-        places = [(d.number, d.at) for d in self.team.devices]
-        waiting = [f"device {n} waits at {self.program.collectives[at]}" for n, at in places if at >= 0]
-        more = [f"{len(waiting) - _NAMED} more wait"] if len(waiting) > _NAMED else []
-        for state, does in ((COMPUTES, "computes"), (ENDED, "has ended")):
-            found = [str(n) for n, at in places if at == state]
-            if found:
-                more.append(f"device {', '.join(found)} {does}")
-        return "; ".join(waiting[:_NAMED] + more)
+    @property
+    def report(self) -> Report:
+        """The places of the devices now."""
+        return Report([(d.number, d.at) for d in self.team.devices], self.program.collectives)
 
 
 def _after_fork() -> None:

@@ -5,13 +5,14 @@ Arguments lie in memory that the driver reads, written once; a call with other a
 
 from __future__ import annotations
 
+import contextlib
 import ctypes
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
 from typing import Any
 
 from heron.buffers.assignment import Slice
-from heron.runtime.cuda.driver import Driver
+from heron.runtime.cuda.driver import CallFailed, Driver
 from heron.runtime.cuda.program import Dims
 from heron.targets import libcuda
 
@@ -147,6 +148,11 @@ class Captured(Command):
         graph = ctypes.c_void_p()
         try:
             self.call(self.stream, self.addresses)
-        finally:  # the stream is of no use before its capture ends
-            d.cuStreamEndCapture(self.stream, ctypes.byref(graph))
+        except BaseException:  # the stream is of no use before its capture ends, which may fail then
+            with contextlib.suppress(CallFailed):
+                d.cuStreamEndCapture(self.stream, ctypes.byref(graph))
+                if graph.value:
+                    d.cuGraphDestroy(graph.value)
+            raise
+        d.cuStreamEndCapture(self.stream, ctypes.byref(graph))
         return graph.value or 0

@@ -64,17 +64,25 @@ class CudaExecutable(Executable):
         found = self._loaded
         if found is not None and found.epoch == found.device.epoch:
             return found
-        device = found.device if found is not None else device_for(self.target, self.program.sm)
+        device = found.device if found is not None else self._choose()
         with device.lock:
             device.make_current()
             device.give_back()
             try:
-                self._loaded = Loaded(device, self.program, self.assignment.allocations)
+                self._loaded = self._load(device)
             except HeronError as error:
                 raise self._placed(error) from error
             for note in self._loaded.notes:
                 self.trace.note(note)
             return self._loaded
+
+    def _choose(self) -> Device:
+        """The device to run on. Raises RUN030, RUN040 and RUN041."""
+        return device_for(self.target, self.program.sm)
+
+    def _load(self, device: Device) -> Loaded:
+        """The program in a device's memory."""
+        return Loaded(device, self.program, self.assignment.allocations)
 
     def unload(self) -> None:
         """Give its memory on the device back; the next call loads it again."""
@@ -168,10 +176,7 @@ class CudaExecutable(Executable):
         with device.lock:
             device.make_current()
             try:
-                given = [put(a, device) for a in arrays]
-                bases, made = self.addresses(loaded, given)
-                self._run(loaded, bases)
-                return [self._fetch(m, kind) for m, kind in zip(made, self._results, strict=True)]
+                return self._on_copies(loaded, arrays)
             except CallFailed as error:
                 if not error.is_fault:
                     raise
@@ -181,6 +186,13 @@ class CudaExecutable(Executable):
                 raise self._fault(error, usable) from error
             except HeronError as error:
                 raise self._placed(error) from error
+
+    def _on_copies(self, loaded: Loaded, arrays: Seq[np.ndarray]) -> list[np.ndarray]:
+        """Copy arguments there, run, and wait for the outputs."""
+        given = [put(a, loaded.device) for a in arrays]
+        bases, made = self.addresses(loaded, given)
+        self._run(loaded, bases)
+        return [self._fetch(m, kind) for m, kind in zip(made, self._results, strict=True)]
 
     def put(self, arrays: Seq[Any]) -> list[DeviceArray]:
         """Arguments on the program's device, checked as `run` does, each in the order in memory the program wants."""

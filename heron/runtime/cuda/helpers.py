@@ -9,6 +9,42 @@ from __future__ import annotations
 
 _HEAD = ".version 7.0\n.target sm_70\n.address_size 64\n"
 
+#: heron_number(out, number): out = number. heron_mark(counter, word, number): counter += 1; word = number and counter;
+#: the word is in the host's memory, where it is seen at once
+DEVICES = (
+    _HEAD
+    + """
+.visible .entry heron_number(.param .u64 out, .param .u64 number)
+{
+  .reg .b64 %o, %n;
+  .reg .b32 %w;
+  ld.param.u64 %o, [out];
+  ld.param.u64 %n, [number];
+  cvta.to.global.u64 %o, %o;
+  cvt.u32.u64 %w, %n;
+  st.global.u32 [%o], %w;
+  ret;
+}
+
+.visible .entry heron_mark(.param .u64 counter, .param .u64 word, .param .u64 number)
+{
+  .reg .b64 %c, %p, %n, %count;
+  .reg .b32 %w, %k;
+  ld.param.u64 %c, [counter];
+  ld.param.u64 %p, [word];
+  ld.param.u64 %n, [number];
+  cvta.to.global.u64 %c, %c;
+  ld.global.u64 %count, [%c];
+  add.u64 %count, %count, 1;
+  st.global.u64 [%c], %count;
+  cvt.u32.u64 %w, %n;
+  cvt.u32.u64 %k, %count;
+  st.volatile.v2.u32 [%p], {%w, %k};
+  ret;
+}
+"""
+)
+
 #: heron_random(state, out, delta): out = state; state += delta, as 128-bit numbers, low word first
 RANDOM = (
     _HEAD

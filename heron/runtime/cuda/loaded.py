@@ -4,9 +4,7 @@ from __future__ import annotations
 
 import os
 import weakref
-from collections import OrderedDict
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -19,12 +17,16 @@ from heron.runtime.cuda.commands import Bases, Captured, Command, Copy, Kernel
 from heron.runtime.cuda.device import Device, runs
 from heron.runtime.cuda.driver import CallFailed
 from heron.runtime.cuda.graph import Builder, Controls, Graph
+from heron.runtime.cuda.held import Held, Slot
 from heron.runtime.cuda.library_calls import Calls
-from heron.runtime.cuda.plan import STATE, HostBranch, HostCall, HostLoop, Plan, Section, plan
+from heron.runtime.cuda.nccl.exchanges import Exchanges, Place
+from heron.runtime.cuda.plan import STATE, HostBranch, HostCall, HostExchange, HostLoop, Plan, Section, plan
 from heron.runtime.cuda.program import GpuProgram, Image
 from heron.runtime.thunks import (
+    CollectiveThunk,
     ConditionalThunk,
     CopyThunk,
+    DeviceNumberThunk,
     KernelThunk,
     LibraryThunk,
     RandomStateThunk,
@@ -49,72 +51,17 @@ _BEGUN = -1  # the event of a section's begin, among those of its nodes
 Watch = Callable[[Thunk], None]
 
 
-@dataclass(slots=True)
-class _Slot:
-    """The state of a section: allocations whose address may change in the next call, and graphs by addresses.
-
-    ``refused``: why there are no graphs; ``cold``: it calls libraries, and has not run yet.
-    """
-
-    moving: tuple[int, ...]
-    graphs: OrderedDict[tuple[int, ...], Graph] = field(default_factory=OrderedDict)
-    refused: str = ""
-    cold: bool = False
-    turns: list[streams.Turn] | None = None
-    events: dict[int, int] = field(default_factory=dict)
-
-
-@dataclass(slots=True)
-class Held:
-    """The resources of a program on a device: memory, modules, graphs, libraries."""
-
-    device: Device
-    epoch: int
-    memory: list[tuple[int, int]] = field(default_factory=list)
-    modules: list[int] = field(default_factory=list)
-    slots: dict[int, _Slot] = field(default_factory=dict)
-    calls: Calls | None = None
-
-    def keep(self, size: int) -> int:
-        """The address of so many bytes that stay with the program."""
-        address = self.device.memory.allocate(size)
-        self.memory.append((address, size))
-        return address
-
-    def load(self, image: bytes, name: str) -> int:
-        """A module that stays with the program."""
-        self.modules.append(self.device.load(image, name))
-        return self.modules[-1]
-
-    def give_back(self) -> None:
-        """Give it all back. Nothing of the program runs any more."""
-        if self.epoch != self.device.epoch:
-            return
-        driver = self.device.driver
-        for slot in self.slots.values():
-            for graph in slot.graphs.values():
-                graph.close()
-            for event in slot.events.values():
-                driver.cuEventDestroy_v2(event)
-        if self.calls is not None:
-            self.calls.close()
-        for module in self.modules:
-            driver.cuModuleUnload(module)
-        for address, size in self.memory:
-            self.device.memory.free(address, size)
-        self.slots.clear()
-        self.modules.clear()
-        self.memory.clear()
-
-
 class Loaded:
     """A program on a device. Whoever runs it holds the device's lock.
 
     ``notes`` collects what did not go as planned: graphs the driver refused, with its reason. ``by_steps``: whether
-    whoever runs it is to wait for each step (``HERON_CUDA_STEPS=1``).
+    whoever runs it is to wait for each step (``HERON_CUDA_STEPS=1``). ``place``: which of the program's devices it is,
+    if there are several.
     """
 
-    def __init__(self, device: Device, program: GpuProgram, allocations: Sequence[Allocation]) -> None:
+    def __init__(
+        self, device: Device, program: GpuProgram, allocations: Sequence[Allocation], place: Place | None = None
+    ) -> None:
         self.device, self.program, self.driver = device, program, device.driver
         self.epoch = device.epoch
         self.allocations = allocations
@@ -136,6 +83,8 @@ class Loaded:
             self.driver, device.context, self.command, Controls(self._start, self._go_on, self._choose)
         )
         self.calls = self._held.calls = Calls(device, self._held.keep)
+        self._scratch = (0, 0)  # address, bytes
+        self._exchanges = Exchanges(self, place) if place is not None else None
 
     # -- loading -----------------------------------------------------------------------------------------------------
     def _load(self, images: Sequence[Image]) -> dict[str, int]:
@@ -192,6 +141,30 @@ class Loaded:
         self.device.staging.to_device(words, bases[STATE.allocation])
         return bases
 
+    def keep(self, values: np.ndarray) -> int:
+        """The address of values that stay with the program."""
+        address = self._held.keep(values.nbytes)
+        self.device.staging.to_device(values, address)
+        return address
+
+    def hold_code(self, image: bytes, name: str) -> int:
+        """A module that stays with the program."""
+        return self._held.load(image, name)
+
+    def scratch(self, size: int) -> int:
+        """Memory for one step of the host at a time."""
+        if size > self._scratch[1]:
+            self._scratch = (self._held.keep(size), size)
+        return self._scratch[0]
+
+    def drop_graphs(self) -> None:
+        """Give up all graphs, and wait for none: the communicators of their calls are going."""
+        with self.device.lock:
+            if self.epoch != self.device.epoch or self.device.lost:
+                return
+            self.device.make_current()
+            self._held.drop_graphs()
+
     def close(self) -> None:
         """Give memory, code and graphs back; everything that was enqueued must have run."""
         self._held.give_back()
@@ -207,6 +180,10 @@ class Loaded:
                     if watch is not None:
                         watch(step.thunk)
                     self._host_call(step, bases)
+                case HostExchange():
+                    if watch is not None:
+                        watch(step.thunk)
+                    self._exchange.ragged(step.thunk, bases)
                 case HostLoop():
                     self._host_loop(step, bases, watch)
                 case HostBranch():
@@ -219,7 +196,7 @@ class Loaded:
         if watch is not None or slot.refused:
             self._on_streams(section, slot, bases, watch)
             return
-        if slot.cold:  # libraries load code and set themselves up in their first call, which captures do not allow
+        if slot.cold:  # libraries load code, connect and set themselves up in a first call, which captures do not allow
             slot.cold = False
             self._on_streams(section, slot, bases, None)
             return
@@ -236,17 +213,17 @@ class Loaded:
             self.notes.append(f"no graph of {len(section.nodes)} nodes: {slot.refused}; run step by step instead")
             self._on_streams(section, slot, bases, None)
 
-    def _slot(self, section: Section) -> _Slot:
+    def _slot(self, section: Section) -> Slot:
         moves = {a.number for a in self.allocations if a.kind in ("parameter", "output")}
-        slot = _Slot(tuple(n for n in section.allocations if n in moves))
+        slot = Slot(tuple(n for n in section.allocations if n in moves))
         if not self.program.graphs:
             slot.refused = "graphs=off"
         elif len(section.nodes) < GRAPH_NODES and not any(n.parts for n in section.nodes):
             slot.refused = "one node"
-        slot.cold = any(isinstance(t, LibraryThunk) for t in section.thunks())
+        slot.cold = any(isinstance(t, (LibraryThunk, CollectiveThunk)) for t in section.thunks())
         return slot
 
-    def _graph(self, section: Section, slot: _Slot, key: tuple[int, ...], bases: Bases) -> Graph:
+    def _graph(self, section: Section, slot: Slot, key: tuple[int, ...], bases: Bases) -> Graph:
         """A graph at these addresses: a new one, or the one longest not used, changed."""
         if len(slot.graphs) < GRAPHS_KEPT:
             graph = self.builder.build(section, bases)
@@ -262,7 +239,7 @@ class Loaded:
         slot.graphs[key] = graph
         return graph
 
-    def _on_streams(self, section: Section, slot: _Slot, bases: Bases, watch: Watch | None) -> None:
+    def _on_streams(self, section: Section, slot: Slot, bases: Bases, watch: Watch | None) -> None:
         """Every node by a call of its own: on the main stream alone when watched, else on several."""
         if watch is not None or any(node.parts for node in section.nodes):
             self._one_by_one(section, bases, watch)
@@ -360,10 +337,24 @@ class Loaded:
                 return Copy(self.driver, thunk.origin, thunk.target, self.device.context)
             case RandomStateThunk():
                 return self._helper(self._random(), (STATE, thunk.out), (thunk.delta,))
+            case DeviceNumberThunk():
+                function, number = self._exchange.device_number(thunk.is_partition)
+                return self._helper(function, (thunk.out,), (number,))
+            case CollectiveThunk():
+                return self._exchange.command(thunk, self._to_capture())
         slices, call = self.calls.of(thunk)
+        return Captured(self.driver, slices, call, self._to_capture())
+
+    @property
+    def _exchange(self) -> Exchanges:
+        assert self._exchanges is not None, "a program for several devices has a place on each"
+        return self._exchanges
+
+    def _to_capture(self) -> int:
+        """The stream on which calls of libraries are captured."""
         if not self._capture_stream:
             self._capture_stream = self.device.new_stream()
-        return Captured(self.driver, slices, call, self._capture_stream)
+        return self._capture_stream
 
     def _helper(self, function: int, slices: Sequence[Slice], numbers: Sequence[int]) -> Kernel:
         return Kernel(self.driver, function, (1, 1, 1), (1, 1, 1), slices, numbers)

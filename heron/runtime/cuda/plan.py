@@ -11,9 +11,12 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from heron.buffers.assignment import Slice
+from heron.runtime.collectives.exchange import Way
 from heron.runtime.thunks import (
+    CollectiveThunk,
     ConditionalThunk,
     CopyThunk,
+    DeviceNumberThunk,
     HostThunk,
     KernelThunk,
     LibraryThunk,
@@ -22,6 +25,7 @@ from heron.runtime.thunks import (
     WhileThunk,
     place,
     show,
+    walk,
 )
 
 #: counted loops of at most so many nodes in all are written out
@@ -30,6 +34,8 @@ UNROLLED_NODES = 256
 STATE = Slice(-1, 0, 16)
 #: where libraries work beside their arrays: one call at a time
 _SCRATCH = Slice(-2, 0, 1)
+#: what joins the devices: all must come to their collectives in one order
+_LINKS = Slice(-3, 0, 1)
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,6 +86,13 @@ class HostCall:
 
 
 @dataclass(frozen=True, slots=True)
+class HostExchange:
+    """A collective whose sizes the host reads."""
+
+    thunk: CollectiveThunk
+
+
+@dataclass(frozen=True, slots=True)
 class HostLoop:
     """A loop the host drives: it counts, or reads the predicate each time round."""
 
@@ -96,7 +109,7 @@ class HostBranch:
     branches: tuple[Plan, ...]
 
 
-Step = Section | HostCall | HostLoop | HostBranch
+Step = Section | HostCall | HostExchange | HostLoop | HostBranch
 Plan = tuple[Step, ...]
 #: which arguments of each kernel it writes, by the kernel's name; all of them where it is not known
 Outputs = Mapping[str, frozenset[int]]
@@ -155,7 +168,9 @@ def _count(sequence: Sequence[Thunk]) -> int:
 def _parts(thunk: Thunk, outputs: Outputs, conditional_nodes: bool) -> tuple[Section, ...] | None:
     """The sections inside a node; None where the thunk needs the host."""
     match thunk:
-        case HostThunk():
+        case HostThunk() | CollectiveThunk(way=Way.RAGGED):
+            return None
+        case WhileThunk() | ConditionalThunk() if _has_collectives(thunk):
             return None
         case WhileThunk():
             inside = (thunk.body,) if thunk.trips is not None else (thunk.condition, thunk.body)
@@ -174,6 +189,11 @@ def _parts(thunk: Thunk, outputs: Outputs, conditional_nodes: bool) -> tuple[Sec
     return tuple(sections)
 
 
+def _has_collectives(thunk: Thunk) -> bool:
+    """Whether devices meet inside: nodes that NCCL makes need not be such as conditional nodes take."""
+    return any(isinstance(t, CollectiveThunk) for t in walk((thunk,)))
+
+
 def _on_host(thunk: Thunk, outputs: Outputs, conditional_nodes: bool) -> Step:
     match thunk:
         case WhileThunk():
@@ -183,6 +203,8 @@ def _on_host(thunk: Thunk, outputs: Outputs, conditional_nodes: bool) -> Step:
             return HostBranch(thunk, tuple(plan(b, outputs, conditional_nodes) for b in thunk.branches))
         case HostThunk():
             return HostCall(thunk)
+        case CollectiveThunk():
+            return HostExchange(thunk)
     raise AssertionError(thunk)
 
 
@@ -202,6 +224,10 @@ def effects(thunk: Thunk, outputs: Outputs) -> tuple[tuple[Slice, ...], tuple[Sl
             return (thunk.origin,), (thunk.target,)
         case RandomStateThunk():
             return (STATE,), (STATE, thunk.out)
+        case DeviceNumberThunk():
+            return (), (thunk.out,)
+        case CollectiveThunk():
+            return (*thunk.operands, _LINKS), (*thunk.results, _LINKS)
         case WhileThunk():
             reads, writes = _effects_of((*thunk.condition, *thunk.body), outputs)
             return (*reads, thunk.predicate), writes
@@ -278,7 +304,7 @@ def _lines(step: Step, indent: str) -> Iterator[str]:
             count = f"{len(step.nodes)} node" + "s" * (len(step.nodes) != 1)
             yield f"{indent}graph of {count}, {step.width} side by side"
             yield from _nodes(step, indent + "  ")
-        case HostCall():
+        case HostCall() | HostExchange():
             yield f"{indent}host: {show((step.thunk,))}"
         case HostLoop():
             t = step.thunk

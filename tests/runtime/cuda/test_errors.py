@@ -99,7 +99,7 @@ def test_code_is_assembled_where_the_driver_has_no_compiler() -> None:
             d.load(b"\x7fELF" + bytes(60), "a test")
 
 
-@pytest.mark.parametrize("name", ["RANDOM", "CONDITIONS", "SWEEP"])
+@pytest.mark.parametrize("name", ["RANDOM", "CONDITIONS", "SWEEP", "DEVICES"])
 @pytest.mark.parametrize("sm", ["sm_75", "sm_90", "sm_120"])
 def test_the_kernels_of_the_runtime_assemble(name: str, sm: str) -> None:
     """The one function they call, cudaGraphSetConditional, stays open: the driver has it when it loads the code."""

@@ -1,0 +1,75 @@
+"""The resources that a program has on a device, and how they are given back."""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from dataclasses import dataclass, field
+
+from heron.runtime.cuda import streams
+from heron.runtime.cuda.device import Device
+from heron.runtime.cuda.graph import Graph
+from heron.runtime.cuda.library_calls import Calls
+
+
+@dataclass(slots=True)
+class Slot:
+    """The state of a section: allocations whose address may change in the next call, and graphs by addresses.
+
+    ``refused``: why there are no graphs; ``cold``: it calls libraries, and has not run yet.
+    """
+
+    moving: tuple[int, ...]
+    graphs: OrderedDict[tuple[int, ...], Graph] = field(default_factory=OrderedDict)
+    refused: str = ""
+    cold: bool = False
+    turns: list[streams.Turn] | None = None
+    events: dict[int, int] = field(default_factory=dict)
+
+
+@dataclass(slots=True)
+class Held:
+    """The resources of a program on a device: memory, modules, graphs, libraries."""
+
+    device: Device
+    epoch: int
+    memory: list[tuple[int, int]] = field(default_factory=list)
+    modules: list[int] = field(default_factory=list)
+    slots: dict[int, Slot] = field(default_factory=dict)
+    calls: Calls | None = None
+
+    def keep(self, size: int) -> int:
+        """The address of so many bytes that stay with the program."""
+        address = self.device.memory.allocate(size)
+        self.memory.append((address, size))
+        return address
+
+    def load(self, image: bytes, name: str) -> int:
+        """A module that stays with the program."""
+        self.modules.append(self.device.load(image, name))
+        return self.modules[-1]
+
+    def drop_graphs(self) -> None:
+        """Give all graphs back."""
+        for slot in self.slots.values():
+            for graph in slot.graphs.values():
+                graph.close()
+            slot.graphs.clear()
+
+    def give_back(self) -> None:
+        """Give it all back. Nothing of the program runs any more."""
+        if self.epoch != self.device.epoch:
+            return
+        driver = self.device.driver
+        self.drop_graphs()
+        for slot in self.slots.values():
+            for event in slot.events.values():
+                driver.cuEventDestroy_v2(event)
+        if self.calls is not None:
+            self.calls.close()
+        for module in self.modules:
+            driver.cuModuleUnload(module)
+        for address, size in self.memory:
+            self.device.memory.free(address, size)
+        self.slots.clear()
+        self.modules.clear()
+        self.memory.clear()
