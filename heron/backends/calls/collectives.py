@@ -158,14 +158,16 @@ class _Collective:
         if not self.lowering.target.is_gpu:
             return self.thunk(way, pieces, reducers=self.reducers())
         opcode, types = simple_opcode(self.i.to_apply), tuple(s.element_type for _, _, s in self.operands)
-        odd = next((t for t in types if combination(opcode, t, exact=False) is None), None)
+        exact = not self.lowering.options.allows("finite-only")
+        odd = next((t for t in types if combination(opcode, t, exact) is None), None)
         if opcode is None or odd is not None:
             raise HeronError(
                 "GEN012",
                 f"NCCL has no such {self.i.opcode.removesuffix('-start')}",
                 where=str(self.i),
                 why=f"it does not combine {odd or types[0]} by {opcode or 'a computation of several ops'}",
-                hint="the pass collective-reduction-expander, which is in the pipeline, has devices do it themselves",
+                hint="devices do it themselves in groups of one size (collective-reduction-expander); "
+                "with math=fast NCCL computes extrema of floats",
             )
         return self.thunk(Way.ALL_REDUCE, pieces, reduction=Reduction(opcode, types))
 

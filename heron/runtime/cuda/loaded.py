@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import weakref
 from collections.abc import Callable, Sequence
@@ -162,8 +163,9 @@ class Loaded:
         with self.device.lock:
             if self.epoch != self.device.epoch or self.device.lost:
                 return
-            self.device.make_current()
-            self._held.drop_graphs()
+            with contextlib.suppress(CallFailed):  # of a device that has faulted
+                self.device.make_current()
+                self._held.drop_graphs()
 
     def close(self) -> None:
         """Give memory, code and graphs back; everything that was enqueued must have run."""

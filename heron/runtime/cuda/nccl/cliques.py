@@ -6,12 +6,15 @@ the same GPUs. The lowest rank's process makes the id; a program acquires all it
 
 from __future__ import annotations
 
+import contextlib
 import threading
+import time
 import weakref
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
+from heron.errors import HeronError
 from heron.runtime.cuda.nccl.binding import Nccl, NcclFailed, nccl
 
 if TYPE_CHECKING:
@@ -23,6 +26,8 @@ Members = tuple[int, ...]
 Share = Callable[[Members, Callable[[], bytes]], bytes]
 #: seconds that aborted communicators get to end
 PATIENCE = 10.0
+#: seconds that calls under way get before their communicator is aborted
+_COURTESY = 1.0
 
 
 @dataclass(eq=False)
@@ -36,6 +41,11 @@ class Clique:
     unique_id: bytes
     communicators: dict[int, int] = field(default_factory=dict)
     users: weakref.WeakSet[Loaded] = field(default_factory=weakref.WeakSet)
+    #: held by a device's thread while it makes calls of a communicator
+    calling: dict[int, threading.Lock] = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.calling = {n: threading.Lock() for n in self.gpus}
 
     @property
     def told(self) -> str:
@@ -71,7 +81,11 @@ class Cliques:
                 if clique is not None:
                     self.abort([clique])
                 epochs = {n: gpu.epoch for n, gpu in here.items()}
-                clique = self._kept[members] = Clique(members, here, epochs, share(members, self.nccl.unique_id))
+                try:
+                    unique_id = share(members, self.nccl.unique_id)
+                except NcclFailed as error:
+                    raise error.at(f"the communicator of devices {', '.join(map(str, members))}") from error
+                clique = self._kept[members] = Clique(members, here, epochs, unique_id)
             found[members] = clique
         return found
 
@@ -105,27 +119,34 @@ class Cliques:
             self._kept.pop(clique.members, None)
             while clique.communicators:
                 number, communicator = clique.communicators.popitem()
-                thread = threading.Thread(target=self._abort, args=(clique.gpus[number], communicator), daemon=True)
+                thread = threading.Thread(target=self._abort, args=(clique, number, communicator), daemon=True)
                 thread.start()
                 threads.append(thread)
         return threads
 
-    def _abort(self, gpu: Device, communicator: int) -> None:
-        if not gpu.lost:
-            gpu.make_current()
-        self.nccl.library.ncclCommAbort(communicator)  # what it says matters to nobody any more
+    def _abort(self, clique: Clique, number: int, communicator: int) -> None:
+        """Abort a communicator, after the calls that its device's thread makes just now, unless they do not return."""
+        lock = clique.calling[number]
+        came = lock.acquire(timeout=_COURTESY)
+        try:
+            with contextlib.suppress(HeronError):  # of a device that is lost, or being reset
+                clique.gpus[number].make_current()
+            self.nccl.library.ncclCommAbort(communicator)  # its result matters to nobody any more
+        finally:
+            if came:
+                lock.release()
 
     def abort(self, cliques: Sequence[Clique]) -> None:
         """Stop what runs in communicators, and drop the graphs that have their calls."""
-        threads = self.begin_abort(cliques)
-        self.end_abort(cliques, threads)
+        self.end_abort(cliques, self.begin_abort(cliques))
 
     def end_abort(self, cliques: Sequence[Clique], threads: Sequence[threading.Thread]) -> None:
         """Drop the graphs that have calls of aborted communicators, for which the aborts wait."""
         for loaded in {loaded for clique in cliques for loaded in clique.users}:
             loaded.drop_graphs()
+        deadline = time.monotonic() + PATIENCE
         for thread in threads:
-            thread.join(PATIENCE)
+            thread.join(max(0.0, deadline - time.monotonic()))
 
 
 _CLIQUES: dict[object, Cliques] = {}

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from queue import SimpleQueue
@@ -49,6 +50,13 @@ class Crew:
         """End the threads, those that hang when they come back."""
         for queue in self._queues:
             queue.put(None)
+
+
+def wait_for(jobs: Sequence[Job], seconds: float) -> None:
+    """Wait until all have ended, but no longer."""
+    deadline = time.monotonic() + seconds
+    for job in jobs:
+        job.done.wait(max(0.0, deadline - time.monotonic()))
 
 
 def _serve(queue: SimpleQueue[Job | None]) -> None:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import contextlib
 import ctypes
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
@@ -70,13 +70,15 @@ class Place:
         if self.progress is not None:
             self.progress.begin()
 
-    def communicator(self, members: Members) -> int:
-        """The communicator of a clique. Raises RUN095 for one that was aborted meanwhile."""
+    @contextlib.contextmanager
+    def communicator(self, members: Members) -> Iterator[int]:
+        """The communicator of a clique, which is not aborted meanwhile. Raises RUN095 if it was before."""
         clique = self.cliques[members]
-        found = clique.communicators.get(self.number)
-        if found is None:
-            raise NcclFailed("", 0, "it was aborted", f"the communicator of {clique.told}")
-        return found
+        with clique.calling[self.number]:
+            found = clique.communicators.get(self.number)
+            if found is None:
+                raise NcclFailed("", 0, "it was aborted", f"the communicator of {clique.told}")
+            yield found
 
 
 class Exchanges:
@@ -112,12 +114,13 @@ class Exchanges:
             self._own(o, stream)
         if member is None or not calls:
             return
-        nccl, communicator = self.place.nccl, self.place.communicator(member.group)
+        nccl = self.place.nccl
         try:
-            with nccl.group(communicator) if len(calls) > 1 else contextlib.nullcontext():
-                for c in calls:
-                    arguments = (*c.pointers, c.count, c.data_type, *c.rest, communicator, stream)
-                    nccl.call(c.function, *arguments, communicator=communicator)
+            with self.place.communicator(member.group) as communicator:
+                with nccl.group(communicator) if len(calls) > 1 else contextlib.nullcontext():
+                    for c in calls:
+                        arguments = (*c.pointers, c.count, c.data_type, *c.rest, communicator, stream)
+                        nccl.call(c.function, *arguments, communicator=communicator)
         except NcclFailed as error:
             raise error.at(f"{thunk} on device {self.place.number}") from error
 

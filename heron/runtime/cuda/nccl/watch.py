@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from heron.errors import HeronError
 from heron.runtime.collectives.report import Report
 from heron.runtime.collectives.state import COMPUTES, ENDED
-from heron.runtime.cuda.nccl.cliques import PATIENCE, Clique, Cliques
+from heron.runtime.cuda.nccl.cliques import Clique, Cliques
 from heron.runtime.cuda.nccl.crew import Job
 from heron.runtime.cuda.nccl.exchanges import Place
 from heron.runtime.thunks import CollectiveThunk
@@ -29,40 +29,24 @@ class Launch:
     acquired: Sequence[Clique]
     timeout: int
 
-    def wait(self) -> None:
-        """Wait for all devices. Raises what went wrong, after all have stopped.
+    def wait(self) -> BaseException | None:
+        """Wait until all devices have ended, or something goes wrong: the error then, with some devices under way.
 
-        Raises RUN087 for devices that wait for each other forever, RUN088 for one that comes too late to a collective,
-        RUN095 for what NCCL reports.
+        The error is RUN087 for devices that wait for each other forever, RUN088 for one that comes too late to a
+        collective, RUN095 for what NCCL reports, or what a device raised.
         """
-        watch = _Watch(self)
-        error: BaseException | None = None
+        watch, error = _Watch(self), None
         try:
             while error is None and not all(job.done.is_set() for job in self.jobs):
                 watch.sleep()
                 error = self._failure() or watch.look()
         except BaseException as interrupt:  # Ctrl-C
-            error = interrupt
-        error = error or self._failure()
-        if error is not None:
-            self._stop()
-            raise error
+            return interrupt
+        return error or self._failure()
 
     def _failure(self) -> BaseException | None:
         """The first error of a device."""
         return next((job.error for job in self.jobs if job.failed), None)
-
-    def _stop(self) -> None:
-        threads = self.cliques.begin_abort(self.acquired)
-        deadline = time.monotonic() + PATIENCE
-        for job in self.jobs:
-            job.done.wait(max(0.0, deadline - time.monotonic()))
-        self.cliques.end_abort(self.acquired, threads)
-
-    @property
-    def hangs(self) -> bool:
-        """Whether a device has not come back."""
-        return not all(job.done.is_set() for job in self.jobs)
 
 
 class _Watch:
