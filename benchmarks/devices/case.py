@@ -27,10 +27,18 @@ class Case:
     donate: tuple[int, ...] = ()
 
 
-def program(make: Callable[[], Case]) -> Callable[[], Case]:
-    """Decorator: a program of the benchmark."""
-    PROGRAMS[make.__name__] = make
-    return make
+def registered(programs: dict[str, Callable[[], Case]]) -> Callable[[Callable[[], Case]], Callable[[], Case]]:
+    """A decorator that puts a program into a table."""
+
+    def put(make: Callable[[], Case]) -> Callable[[], Case]:
+        programs[make.__name__] = make
+        return make
+
+    return put
+
+
+#: decorator: a program of the benchmark
+program = registered(PROGRAMS)
 
 
 def mesh(**axes: int) -> Mesh:

@@ -1,9 +1,10 @@
-"""Sharded programs of a folder: partitioned, run on the evaluator against their goldens, bytes beside XLA's.
+"""Sharded programs of a folder: partitioned, run on the evaluator against their goldens, bytes and memory beside XLA's.
 
     python -m tests.passes.sharding.programs FOLDER [NAME …] [--write OUT]
 
 The folder has `stablehlo/NAME.mlir`, `goldens/NAME.npz` (global arrays in0…, out0… and `meta`, a JSON text) and
-`collectives.json`, which tells for each program the bytes that XLA's collectives send, as rings, by known trip counts.
+`collectives.json`, which tells for each program the bytes that XLA's collectives send, as rings, by known trip counts,
+and the memory of a device. "memory" is arguments, results and scratch, as the CPU's program has them.
 """
 
 from __future__ import annotations
@@ -20,8 +21,11 @@ from typing import Any
 import ml_dtypes
 import numpy as np
 
+from heron import targets
 from heron.analysis.cost.communication import WAYS
-from heron.analysis.values.trip_count import trip_count
+from heron.analysis.cost.program import trips_of
+from heron.backends.compiler import Compilation
+from heron.buffers.memory import Memory
 from heron.evaluator import evaluate_devices
 from heron.frontends.loading import load
 from heron.hlo.ir import replica_groups
@@ -29,9 +33,11 @@ from heron.hlo.ir.computation import Computation
 from heron.hlo.ir.instruction import Instruction
 from heron.hlo.ir.module import Module
 from heron.hlo.verifier import verify
+from heron.options import Options
 from heron.passes.devices import device_pipelines
 from heron.passes.framework.context import PassContext
 from heron.passes.framework.shares import joined, shares
+from heron.trace import Trace
 
 #: relative to the largest value of an output
 TOLERANCE = {"bfloat16": 3e-2, "float16": 1e-2}
@@ -46,13 +52,13 @@ def wire_bytes(module: Module) -> tuple[float, Counter[str]]:
     return _sent(module.entry, module.num_partitions, 1, counts), counts
 
 
-def _sent(c: Computation, devices: int, times: int, counts: Counter[str]) -> float:
+def _sent(c: Computation, devices: int, times: float, counts: Counter[str]) -> float:
     total = 0.0
     for i in c.instructions:
         if i.opcode in WAYS:
-            counts[i.opcode] += times
+            counts[i.opcode] += int(times)
             total += times * _sent_by(i, devices)
-        inner = times * (trip_count(i, 0) or 1) if i.opcode == "while" else times
+        inner = times * (trips_of(i) or 1) if i.opcode == "while" else times
         if i.opcode in ("while", "conditional", "call"):
             total += sum(_sent(callee, devices, inner, counts) for callee in i.called)
     return total
@@ -70,6 +76,17 @@ def _sent_by(i: Instruction, devices: int) -> float:
 def xla_bytes(entry: dict[str, Any]) -> float:
     """The bytes of XLA's program, by the same count."""
     return sum(kind["run_wire_bytes"] for kind in entry["totals"].values())
+
+
+def xla_memory(entry: dict[str, Any]) -> int:
+    """The bytes of a device in arguments, results and scratch of XLA's program."""
+    return entry["argument_bytes"] + entry["output_bytes"] + entry["temp_bytes"]
+
+
+def memory(made: Module) -> int:
+    """The same of a partitioned program, compiled for the CPU."""
+    found = Memory.of(Compilation(made.clone(), targets.get("cpu"), Options(), Trace()).buffers)
+    return found.arguments + found.outputs + found.constants + found.temp
 
 
 def check(module: Module, made: Module, golden: Path) -> float:
@@ -121,8 +138,9 @@ def main() -> None:
     known = json.loads((args.folder / "collectives.json").read_text())
     names = args.names or sorted(p.stem for p in (args.folder / "goldens").glob("*.npz"))
     ratios: list[float] = []
+    room: list[float] = []
     bad = 0
-    print(f"{'program':24s} {'error':>8s} {'bytes':>8s} {'XLA':>8s} {'ratio':>6s} {'s':>5s}  collectives")
+    print(f"{'program':24s} {'error':>8s} {'bytes':>8s} {'XLA':>8s} {'ratio':>6s} {'memory':>7s} {'XLA':>7s} {'ratio':>6s} {'s':>5s}  collectives")
     for name in names:
         start = time.perf_counter()
         try:
@@ -134,16 +152,22 @@ def main() -> None:
             sent, counts = wire_bytes(made)
             theirs = xla_bytes(known[name])
             ratios.append(max(sent, 1) / max(theirs, 1))
+            taken, held = memory(made), xla_memory(known[name])
+            room.append(taken / held)
             kinds = ", ".join(f"{n} {kind}" for kind, n in sorted(counts.items()))
             error = check(module, made, args.folder / "goldens" / f"{name}.npz")
-            print(f"{name:24s} {error:8.1e} {sent:8.0f} {theirs:8.0f} {ratios[-1]:6.2f} {seconds:5.2f}  {kinds}")
+            print(
+                f"{name:24s} {error:8.1e} {sent:8.0f} {theirs:8.0f} {ratios[-1]:6.2f}"
+                f" {taken:7d} {held:7d} {room[-1]:6.2f} {seconds:5.2f}  {kinds}"
+            )
         except Exception as error:
             bad += 1
             print(f"{name:24s} {type(error).__name__}: {(str(error).splitlines() or [''])[0][:160]}", flush=True)
             if args.trace:
                 traceback.print_exc()
     if ratios:
-        print(f"geometric mean of the ratios {np.exp(np.mean(np.log(ratios))):.3f}, the largest {max(ratios):.2f}")
+        print(f"bytes: geometric mean of the ratios {np.exp(np.mean(np.log(ratios))):.3f}, the largest {max(ratios):.2f}")
+        print(f"memory: geometric mean of the ratios {np.exp(np.mean(np.log(room))):.3f}, the largest {max(room):.2f}")
     sys.exit(bad > 0)
 
 
