@@ -106,7 +106,7 @@ def alternatives(
     """
     asked = Asked.of(i)
     assert asked is not None
-    return _ranked(question(i, asked, operands, results, mesh, True, True), count)
+    return _ranked(question(i, asked, operands, results, mesh, True, True, True), count)
 
 
 def _whole(
@@ -133,7 +133,8 @@ def _ranked(q: Question, count: int) -> tuple[Choice, ...]:
     search = _Search(q)
     found: dict[tuple[TensorSharding, ...], Choice] = {}
     for kept in (*q.groups, ()):
-        for choice in sorted(search.near(search.best(kept), kept), key=lambda choice: choice.cost):
+        best = search.best(kept)
+        for choice in sorted([best, *search.near(best, kept)], key=lambda choice: choice.cost):
             found.setdefault(choice.results, choice)
     return tuple(sorted(found.values(), key=lambda choice: choice.cost)[:count])
 
@@ -175,7 +176,15 @@ class _Search:
             of = [self.mesh.axes[atom].number for atom in axes]
             found.update((axes[:k], None) for k in range(1, len(axes)) if of[k - 1] != of[k])
             found[axes] = None
+            found.update((summed, None) for summed in self._scattered(projection, axes))
         return list(found)
+
+    def _scattered(self, projection: Projection, axes: Axes) -> Iterator[Axes]:
+        """The atoms of a factor with those along which a shared operand is a partial sum: a reduce-scatter brings that."""
+        for each in self.q.shared:
+            rest = tuple(sorted(each.difference(*projection.axes)))
+            if rest:
+                yield (*axes, *rest)
 
     # -- candidates --------------------------------------------------------------------------------------------------
     def matching(self) -> Split | None:

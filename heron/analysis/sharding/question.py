@@ -56,7 +56,7 @@ class Question:
     """All that a choice depends on: equal questions have one answer.
 
     `has`, `wants`: the shardings of operands and results, None for any; `groups`: operands that may stay partial sums
-    together.
+    together; `shared`: the atoms along which operands with other users are partial sums.
     """
 
     op: Asked
@@ -64,6 +64,7 @@ class Question:
     has: tuple[TensorSharding | None, ...]
     wants: tuple[TensorSharding | None, ...]
     groups: tuple[tuple[int, ...], ...]
+    shared: tuple[frozenset[int], ...]
     moves: bool
 
 
@@ -75,14 +76,18 @@ def question(
     mesh: AtomicMesh,
     moves: bool,
     keeps_sums: bool,
+    scatters: bool = False,
 ) -> Question:
-    """The question how `i` is computed; see `compute_shardings`."""
+    """The question how `i` is computed; see `compute_shardings`. ``scatters``: whether ways are asked for that scatter
+    partial sums which other ops need too: they gain where these take them so."""
     groups: tuple[tuple[int, ...], ...] = ()
-    if keeps_sums and any([s is not None and s.unreduced for s in operands]):
-        groups = _linear_groups(i, operands)
+    shared: tuple[frozenset[int], ...] = ()
+    if any([s is not None and s.unreduced for s in operands]):
+        groups = _linear_groups(i, operands) if keeps_sums else ()
+        shared = _shared(i, operands) if scatters else ()
     has = tuple([s and s.close() for s in operands])
     wants = tuple([s and s.close() for s in results])
-    return Question(asked, mesh, has, wants, groups, moves)
+    return Question(asked, mesh, has, wants, groups, shared, moves)
 
 
 def _arrays(shape: Shape) -> list[Shape]:
@@ -103,6 +108,14 @@ def _linear_groups(i: Instruction, operands: Sequence[TensorSharding | None]) ->
         if partial and zero and all(len(i.operands[n].users) == 1 for n in partial):
             found.append(partial)
     return tuple(found)
+
+
+def _shared(i: Instruction, operands: Sequence[TensorSharding | None]) -> tuple[frozenset[int], ...]:
+    """The atoms of partial sums that other ops need too, each once."""
+    if len(operands) != len(i.operands):
+        return ()
+    pairs = zip(i.operands, operands, strict=True)
+    return tuple(dict.fromkeys(s.unreduced for o, s in pairs if s is not None and s.unreduced and len(o.users) > 1))
 
 
 def _is_finite(factor: Instruction) -> bool:
