@@ -36,12 +36,14 @@ def main() -> int:
     a.out.mkdir(parents=True, exist_ok=True)
     path = a.out / "results.jsonl"
     key = f"{'alone' if a.alone else a.seed} {a.least}-{a.most} {a.family} {a.only} {a.targets}"
+    key += f" on {a.devices} devices" * bool(a.devices)
     rows = [r for r in report.rows(path) if r["key"] == key]
     done = {r["number"] for r in rows}
     if a.alone:
-        programs = dict(enumerate(alone(names)))
+        programs = dict(enumerate(alone(names, a.devices)))
     else:
-        programs = {n: draw(a.seed, n, names, a.least, a.most) for n in range(a.start, a.start + a.count)}
+        numbers = range(a.start, a.start + a.count)
+        programs = {n: draw(a.seed, n, names, a.least, a.most, devices=a.devices) for n in numbers}
     jobs = [Job(p, tuple(a.targets.split(",")), n) for n, p in programs.items() if n not in done]
     begin = time.monotonic()
     with path.open("a") as file:
@@ -74,7 +76,8 @@ def _arguments() -> Any:
     p.add_argument("--most", type=int, default=6, help="fragments of a program, at most")
     p.add_argument("--family", default="", help=f"only of {','.join(families())}")
     p.add_argument("--only", default="", metavar="NAME,NAME", help="only these fragments")
-    p.add_argument("--targets", default=",".join(TARGETS), help=f"of {','.join(TARGETS)},{XLA}")
+    p.add_argument("--targets", default="", help=f"of {','.join(TARGETS)},{XLA}; without it all but {XLA}")
+    p.add_argument("--devices", type=int, default=0, help="spread the programs over as many at most, on cpu")
     p.add_argument("--alone", action="store_true", help="each fragment by itself")
     p.add_argument("--jobs", type=int, default=1, help="processes")
     p.add_argument("--timeout", type=float, default=120, help="seconds of a program")
@@ -85,7 +88,9 @@ def _arguments() -> Any:
     p.add_argument("--program", help="one program, as reports print it")
     p.add_argument("--json", type=Path, help="write the summary to a file")
     p.add_argument("--list", action="store_true", help="print the fragments")
-    return p.parse_args()
+    a = p.parse_args()
+    a.targets = a.targets or ("cpu" if a.devices else ",".join(TARGETS))
+    return a
 
 
 def _names(a: Any) -> Sequence[str]:

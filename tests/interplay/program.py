@@ -10,18 +10,24 @@ import numpy as np
 
 from tests.interplay import joins
 from tests.interplay.fragment import SIZES, Fragment
-from tests.interplay.joins import Arrays, Branch, Combined, Fed, Function, Leaf, Loop, Mapped, Node, Shared, Side
+from tests.interplay.joins import Branch, Combined, Fed, Leaf, Loop, Mapped, Node, Shared, Side
 from tests.interplay.library import library
+from tests.interplay.spreading import Spread
+from tests.interplay.traced import Traced
 
 
 @dataclass(frozen=True)
 class Program:
-    """A tree, the seed of its inputs, whether these are donated, and whether JAX has 64-bit types."""
+    """A tree, the seed of its inputs, whether these are donated, and whether JAX has 64-bit types.
+
+    With `devices` it is for so many, and its values have shardings drawn from the same seed.
+    """
 
     node: Node
     seed: int = 0
     donated: bool = False
     wide: bool = False
+    devices: int = 0
 
     def inputs(self) -> list[np.ndarray]:
         return joins.drawn(self.node, np.random.default_rng(self.seed))
@@ -45,7 +51,7 @@ class Program:
 
         with jax.enable_x64(self.wide):
             arrays = self.inputs()
-            traced = Traced()
+            traced = Spread(self.seed, self.devices) if self.devices else Traced()
 
             def joint(*args: Any) -> list[Any]:
                 return self.node.apply(traced, list(args))
@@ -61,72 +67,14 @@ def read(text: str) -> Program:
     return eval(text, {"__builtins__": {}}, {c.__name__: c for c in names})
 
 
-class Traced:
-    """Joins as JAX's own control flow."""
-
-    @property
-    def xp(self) -> Any:
-        import jax.numpy
-
-        return jax.numpy
-
-    def part(self, fragment: Fragment, arrays: Arrays) -> Arrays:
-        from jax import tree_util
-
-        return [self.xp.asarray(o) for o in tree_util.tree_leaves(fragment.function(*arrays))]
-
-    def loop(self, form: str, turns: int, body: Function, state: Arrays) -> tuple[Arrays, Arrays]:
-        import jax
-        from jax import lax
-
-        count = len(state)
-        if form in ("scan", "reverse"):
-            last, results = lax.scan(lambda s, _: _cut(body(s), count), state, None, turns, reverse=form == "reverse")
-            return last, results
-        shapes = jax.eval_shape(lambda s: body(s), state)
-        start = [*state, *[self.xp.zeros(s.shape, s.dtype) for s in shapes[count:]]]
-        if form == "fori":
-            last = lax.fori_loop(0, turns, lambda _, c: body(c[:count]), start)
-        else:
-            index = (np.int32(0), np.int32(turns))
-            last = lax.while_loop(
-                lambda c: c[0][0] < c[0][1], lambda c: ((c[0][0] + 1, c[0][1]), body(c[1][:count])), (index, start)
-            )[1]
-        return last[:count], last[count:]
-
-    def branch(self, index: Any, branches: Sequence[Function], arrays: Arrays) -> Arrays:
-        import jax
-        from jax import lax
-
-        shapes = [jax.eval_shape(lambda a, f=f: f(a), arrays) for f in branches]
-
-        def full(k: int) -> Function:
-            def run(given: Arrays) -> Arrays:
-                own = branches[k](given)
-                return [
-                    o
-                    for j, group in enumerate(shapes)
-                    for o in (own if j == k else [self.xp.zeros(s.shape, s.dtype) for s in group])
-                ]
-
-            return run
-
-        if len(branches) == 2:
-            return lax.cond(index > 0, full(1), full(0), arrays)
-        return lax.switch(index, [full(k) for k in range(len(branches))], arrays)
-
-    def mapped(self, function: Function, arrays: Arrays) -> Arrays:
-        import jax
-
-        return jax.vmap(lambda *a: function(list(a)))(*arrays)
-
-
-def _cut(values: Arrays, count: int) -> tuple[Arrays, Arrays]:
-    return values[:count], values[count:]
-
-
 def draw(
-    seed: int, number: int, names: Sequence[str] = (), least: int = 2, most: int = 6, sizes: Sequence[int] = SIZES
+    seed: int,
+    number: int,
+    names: Sequence[str] = (),
+    least: int = 2,
+    most: int = 6,
+    sizes: Sequence[int] = SIZES,
+    devices: int = 0,
 ) -> Program:
     """Program `number` of a series.
 
@@ -134,6 +82,7 @@ def draw(
         names: the fragments to draw from; all when empty.
         least, most: how many fragments.
         sizes: of which a fragment takes one it allows, or its smallest.
+        devices: how many the program may be spread over; 0 for a program without shardings.
     """
     rng = np.random.default_rng((seed, number))
     known = library()
@@ -143,14 +92,16 @@ def draw(
     leaves = [_leaf(rng, pool[int(rng.integers(len(pool)))], sizes) for _ in range(count)]
     node = _tree(rng, leaves)
     wide = any(leaf.fragment.wide for leaf in leaves) or rng.random() < 0.2
-    return Program(node, int(rng.integers(1 << 30)), bool(rng.random() < 0.15), bool(wide))
+    return Program(node, int(rng.integers(1 << 30)), bool(rng.random() < 0.15), bool(wide), devices)
 
 
-def alone(names: Sequence[str] = ()) -> list[Program]:
+def alone(names: Sequence[str] = (), devices: int = 0) -> list[Program]:
     """Each fragment as a program, at a middle size."""
     known = library()
     found = [known[n] for n in names] if names else list(known.values())
-    return [Program(Leaf(f.name, f.sizes[len(f.sizes) // 2]), wide=f.wide) for f in found]
+    seeds = range(len(found)) if devices else [0] * len(found)
+    middle = [Leaf(f.name, f.sizes[len(f.sizes) // 2]) for f in found]
+    return [Program(m, n, wide=f.wide, devices=devices) for m, n, f in zip(middle, seeds, found, strict=True)]
 
 
 def _weights(count: int) -> np.ndarray:

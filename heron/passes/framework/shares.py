@@ -10,7 +10,8 @@ from heron.hlo.facts import is_device_id
 from heron.hlo.ir.module import Module
 from heron.hlo.ir.op import Trait
 from heron.hlo.ir.shape import Shape
-from heron.hlo.sharding import Kind, Sharding, parse
+from heron.hlo.sharding import Sharding, parse
+from heron.hlo.sharding.cutting import share, whole
 
 #: names, ahead of a number, of header attributes with the shardings that callers see of parameters, and of leaves of
 #: the result, where these are not by the axes of the program's mesh
@@ -55,7 +56,7 @@ def shares(source: Module, made: Module, arrays: Sequence[np.ndarray]) -> list[l
         for leaf, sharding in _leaves(i.shape, parse(text)):
             x = next(rest)
             for device, row in enumerate(rows):
-                row.append(_share(x, leaf, sharding, device))
+                row.append(share(x, leaf, sharding, device))
     return rows
 
 
@@ -63,38 +64,8 @@ def joined(source: Module, made: Module, rows: Sequence[Sequence[np.ndarray]]) -
     """The global results of `source` from the results of each device of `made`, its partitioned form."""
     assert made.spmd_output_sharding is not None
     leaves = _leaves(source.result_shape, parse(made.spmd_output_sharding))
-    return [_whole([row[n] for row in rows], leaf, sharding) for n, (leaf, sharding) in enumerate(leaves)]
+    return [whole([np.asarray(row[n]) for row in rows], leaf, sharding) for n, (leaf, sharding) in enumerate(leaves)]
 
 
 def _leaves(shape: Shape, sharding: Sharding) -> list[tuple[Shape, Sharding]]:
     return [(leaf, sharding.for_leaf(shape, index).plain) for index, leaf in shape.leaves() if leaf.is_array]
-
-
-def _cut(shape: Shape, sharding: Sharding, device: int) -> tuple[slice, ...]:
-    return tuple(
-        slice(b, e)
-        for b, e in zip(sharding.tile_offset(shape, device), sharding.tile_limit(shape, device), strict=True)
-    )
-
-
-def _share(x: np.ndarray, shape: Shape, sharding: Sharding, device: int) -> np.ndarray:
-    """A device's share, filled up with zeros; of what is to be summed, the first summand is all of it."""
-    full = np.zeros(sharding.tile_shape(shape).dims, x.dtype)
-    if sharding.subgroup_place(Kind.UNREDUCED, device):
-        return full
-    piece = x[_cut(shape, sharding, device)]
-    full[tuple(slice(0, n) for n in piece.shape)] = piece
-    return full
-
-
-def _whole(parts: Sequence[np.ndarray], shape: Shape, sharding: Sharding) -> np.ndarray:
-    """The array whose shares are given: tiles side by side, summands added up, one of equal ones."""
-    found = np.zeros(shape.dims, shape.element_type.dtype)
-    is_sum = sharding.is_unreduced or Kind.UNREDUCED in sharding.subgroups
-    for device, part in enumerate(parts):
-        if sharding.subgroup_place(Kind.REPLICATED, device):
-            continue
-        at = _cut(shape, sharding, device)
-        own = np.asarray(part)[tuple(slice(0, s.stop - s.start) for s in at)]
-        found[at] = found[at] + own if is_sum else own
-    return found

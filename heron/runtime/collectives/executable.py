@@ -20,8 +20,7 @@ class DevicesExecutable(Executable):
 
         Raises RUN086 for a program that does not say how its arrays are spread, and what `run_devices` raises.
         """
-        local = [leaf for p in self.signature.parameters for _, leaf in p.leaves() if leaf.is_array]
-        rows = self.spread.cut([np.asarray(a) for a in arrays], local)
+        rows = self.spread.cut([np.asarray(a) for a in arrays])
         if not mpi.is_active():
             return self.spread.join(self.run_devices(rows))
         places = mpi.own_places(self.devices)

@@ -10,6 +10,7 @@ import numpy as np
 from heron.errors import HeronError
 from heron.hlo.ir.shape import Shape
 from heron.hlo.sharding import Sharding, parse
+from heron.hlo.sharding.cutting import share, whole
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,8 +39,8 @@ class Spread:
         """Whether the program says how all of its arrays are spread."""
         return self.partitions == 1 or all(a.sharding for a in (*self.arguments, *self.outputs))
 
-    def cut(self, arrays: Sequence[np.ndarray], local: Sequence[Shape]) -> list[list[np.ndarray]]:
-        """Each device's arguments out of global ones, in the shapes of one device.
+    def cut(self, arrays: Sequence[np.ndarray]) -> list[list[np.ndarray]]:
+        """Each device's arguments out of global ones.
 
         Raises RUN001, RUN003 and RUN086.
         """
@@ -52,8 +53,8 @@ class Spread:
         shardings = [self._sharding(a, f"argument {n}") for n, a in enumerate(self.arguments)]
         rows: list[list[np.ndarray]] = []
         for partition in range(self.partitions):
-            each = zip(arrays, self.arguments, shardings, local, strict=True)
-            rows.append([_part(x, a.shape, s, partition, to.dims) for x, a, s, to in each])
+            each = zip(arrays, self.arguments, shardings, strict=True)
+            rows.append([share(x, a.shape, s, partition) for x, a, s in each])
         return rows * self.replicas
 
     def join(self, rows: Sequence[Sequence[np.ndarray]]) -> list[np.ndarray]:
@@ -61,7 +62,7 @@ class Spread:
         found: list[np.ndarray] = []
         for n, output in enumerate(self.outputs):
             sharding = self._sharding(output, f"output {n}")
-            found.append(_joined([row[n] for row in rows[: self.partitions]], output.shape, sharding))
+            found.append(whole([row[n] for row in rows[: self.partitions]], output.shape, sharding))
         return found
 
     def _sharding(self, a: Array, what: str) -> Sharding:
@@ -73,25 +74,3 @@ class Spread:
             why="a program that was partitioned elsewhere has local shapes alone",
             hint="run_devices takes and gives the arrays of each device",
         )
-
-
-def _part(x: np.ndarray, shape: Shape, s: Sharding, partition: int, dims: tuple[int, ...]) -> np.ndarray:
-    """A device's part; zeros fill up what an uneven one lacks."""
-    begin, end = s.tile_offset(shape, partition), s.tile_limit(shape, partition)
-    part = x[tuple(slice(b, e) for b, e in zip(begin, end, strict=True))]
-    if part.shape == dims:
-        return part
-    full = np.zeros(dims, x.dtype)
-    full[tuple(slice(0, d) for d in part.shape)] = part
-    return full
-
-
-def _joined(parts: Sequence[np.ndarray], shape: Shape, s: Sharding) -> np.ndarray:
-    if parts[0].shape == shape.dims:
-        return parts[0]
-    result = np.empty(shape.dims, parts[0].dtype)
-    for n, part in enumerate(parts):
-        begin, end = s.tile_offset(shape, n), s.tile_limit(shape, n)
-        at = tuple(slice(b, e) for b, e in zip(begin, end, strict=True))
-        result[at] = part[tuple(slice(0, e - b) for b, e in zip(begin, end, strict=True))]
-    return result

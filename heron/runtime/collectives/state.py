@@ -9,7 +9,7 @@ others have read what it held two meetings ago.
 from __future__ import annotations
 
 import ctypes
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
 #: bytes of a cache line
 _LINE = 64
@@ -155,17 +155,23 @@ class Piece(ctypes.Structure):
 
 
 class Memory:
-    """Zeroed memory that structures are taken from, each at the start of a cache line."""
+    """Zeroed memory for structures of these sizes, each at the start of a cache line."""
 
-    def __init__(self, size: int) -> None:
-        self._bytes = ctypes.create_string_buffer(size + _LINE)
-        self._free = -(-ctypes.addressof(self._bytes) // _LINE) * _LINE
+    def __init__(self, sizes: Iterable[int]) -> None:
+        self._bytes = ctypes.create_string_buffer(sum(map(_lines, sizes)) + _LINE)
+        self._free = _lines(ctypes.addressof(self._bytes))
+        self._end = ctypes.addressof(self._bytes) + len(self._bytes)
 
     def take(self, size: int) -> int:
         """The address of some more bytes."""
-        address = self._free
-        self._free += -(-size // _LINE) * _LINE
+        address, self._free = self._free, self._free + _lines(size)
+        assert self._free <= self._end, "more is taken than there is"
         return address
+
+
+def _lines(size: int) -> int:
+    """The bytes of the cache lines that hold so many."""
+    return -(-size // _LINE) * _LINE
 
 
 class Cliques:
@@ -179,9 +185,13 @@ class Cliques:
     def __init__(self, groups: Sequence[Sequence[int]], places: Sequence[int], exchange: int = 0) -> None:
         here = set(places)
         held = [[m for m in members if m in here] for members in groups]
-        sizes = [2 * len(members) * SLOT + 4 * len(members) + 2 * _LINE for members in groups]
-        used = [size if local else 0 for size, local in zip(sizes, held, strict=True)]
-        self._memory = Memory(sum(used) + len(groups) * ctypes.sizeof(Clique))
+        rows = [
+            size
+            for members, local in zip(groups, held, strict=True)
+            if local
+            for size in (2 * len(members) * SLOT, 4 * len(members))
+        ]
+        self._memory = Memory([ctypes.sizeof(Clique)] * len(groups) + rows)
         self.each = [
             self._clique(n, members, local) for n, (members, local) in enumerate(zip(groups, held, strict=True))
         ]

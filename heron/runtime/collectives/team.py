@@ -123,7 +123,7 @@ class Team:
     """The threads of a number of devices, and their world."""
 
     def __init__(self, count: int) -> None:
-        memory = Memory(ctypes.sizeof(World) + count * ctypes.sizeof(Device))
+        memory = Memory([ctypes.sizeof(World), *[ctypes.sizeof(Device)] * count])
         self._memory = memory
         self.address = memory.take(ctypes.sizeof(World))
         self.world = World.from_address(self.address)

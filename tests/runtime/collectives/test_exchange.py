@@ -305,13 +305,31 @@ def test_global_arrays(tmp_path: pathlib.Path) -> None:
 
 def test_spread() -> None:
     sharding = "{devices=[2,2]<=[4]}"
-    global_, local = array(F32, (5, 4)), array(F32, (3, 2))
+    global_ = array(F32, (5, 4))
     spread = Spread(2, 4, (Array(global_, sharding),), (Array(global_, sharding),))
     x = np.arange(20, dtype=np.float32).reshape(5, 4)
-    rows = spread.cut([x], [local])
+    rows = spread.cut([x])
     assert len(rows) == 8 and rows[1][0].tolist() == [[2, 3], [6, 7], [10, 11]]
     assert rows[2][0].tolist() == [[12, 13], [16, 17], [0, 0]]
     assert (spread.join(rows)[0] == x).all()
+
+
+@pytest.mark.parametrize("sharding", ["{unreduced}", "{devices=[2,1,2]<=[4] last_tile_dims={unreduced}}"])
+def test_summands_add_up_to_the_array(sharding: str) -> None:
+    x = np.arange(20, dtype=np.float32).reshape(5, 4)
+    text = f"""HloModule m, num_partitions=4
+ENTRY e {{
+  x = f32[5,4] parameter(0), sharding={sharding}
+  ROOT r = f32[5,4] negate(x), sharding={sharding}
+}}"""
+    assert (heron.compile(heron.parse(text))(x) == -x).all()
+
+
+def test_many_devices() -> None:
+    """All that forty devices share lies within its memory."""
+    module = module_of("x = s32[3] parameter(0) ROOT r = s32[3] all-reduce(x), ALL, to_apply=f", reducer("s32"), n=40)
+    rows = [[np.full(3, k, np.int32)] for k in range(40)]
+    assert all((row[0] == sum(range(40))).all() for row in heron.compile(module).run_devices(rows))
 
 
 def test_saved_programs(tmp_path: pathlib.Path) -> None:
