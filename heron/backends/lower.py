@@ -89,6 +89,7 @@ class Lowering:
         self._rules: dict[str, Callable[[Instruction], list[Thunk]]] = {
             "fusion": self.fusion,
             "sort": self.sort,
+            "topk": self.alone,
             "dot": self.dot,
             "copy": self.copy,
             "while": self.loop,

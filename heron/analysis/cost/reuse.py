@@ -35,11 +35,12 @@ def evaluations_of(
     counts: Mapping[Instruction, float],
     keeps: bool = False,
     users: Iterable[Instruction] | None = None,
+    lanes: float = 1.0,
 ) -> float:
     """The number of elements of `i` that its users compute, given the numbers of their own (`counts`).
 
     Users that read it at their own index share one computation; each other way of reading adds its own. ``users``:
-    those of its users that have counts, for who knows them.
+    those of its users that have counts, for who knows them. ``lanes``: as in `reads`.
     """
     own = other = 0.0
     for user in i.users if users is None else users:
@@ -47,9 +48,9 @@ def evaluations_of(
         if n is None:
             continue
         if in_place(user, i, n, keeps):
-            own = max(own, n if user.op.is_elementwise else n * reads(user, user.operands.index(i)))
+            own = max(own, n if user.op.is_elementwise else n * reads(user, user.operands.index(i), lanes))
         else:
-            other += n * sum(reads(user, k) for k, o in enumerate(user.operands) if o is i)
+            other += n * sum(reads(user, k, lanes) for k, o in enumerate(user.operands) if o is i)
     total = own + other
     return min(total, HOISTED) if i.shape.is_array and i.shape.num_elements == 1 else total
 
@@ -62,13 +63,16 @@ def in_place(user: Instruction, i: Instruction, n: float, keeps: bool) -> bool:
     return user.op.is_elementwise and user.shape.num_elements == i.shape.num_elements
 
 
-def reads(user: Instruction, operand: int) -> float:
-    """The number of elements of that operand that one element of `user` needs."""
+def reads(user: Instruction, operand: int, lanes: float = 1.0) -> float:
+    """The number of elements of that operand that one element of `user` needs.
+
+    ``lanes``: elements that take as long together as one by itself, outside the innermost loop.
+    """
     opcode = user.opcode
     if opcode == "broadcast":  # what does not change along the innermost loop is computed outside it
         mapped = user.attrs.get("dimensions") or ()
         dims = user.shape.dims
-        return 1.0 / max(1, dims[-1]) if dims and len(dims) - 1 not in mapped else 1.0
+        return min(1.0, lanes / max(1, dims[-1])) if dims and len(dims) - 1 not in mapped else 1.0
     x = user.operands[operand].shape
     size = max(1, first_array(user).num_elements)
     if opcode in ("concatenate", "pad"):

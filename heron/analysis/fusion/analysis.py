@@ -20,6 +20,7 @@ from heron.analysis.fusion.products import as_reduction
 from heron.analysis.fusion.reduction import ReductionForm
 from heron.analysis.fusion.rowwise import RowwiseForm, rows_of
 from heron.analysis.fusion.scatter import Scatter, only_scatter
+from heron.analysis.fusion.selection import is_selection
 from heron.analysis.fusion.sort import Sort
 from heron.analysis.fusion.sweep import Sweep
 from heron.analysis.fusion.transpose import TransposeForm
@@ -30,7 +31,7 @@ from heron.hlo.ir.op import Trait
 from heron.targets import Target
 
 #: what the emitter of a kind needs: reduce, rows, transpose, scan, scatter, sort, concatenate, block, and for dus the
-#: number of the input that each output overwrites; loop and slices need nothing
+#: number of the input that each output overwrites; loop, slices and topk need nothing
 Form: TypeAlias = (
     ReductionForm | RowwiseForm | TransposeForm | Scan | Scatter | Sort | Cuts | BlockConfig | dict[int, int] | None
 )
@@ -137,6 +138,11 @@ def _sort(fusion: Fusion, target: Target | None) -> FusionAnalysis | None:
     return None if form is None else FusionAnalysis(fusion, "sort", f"'{form.i.name}' is a sort", form.i, form)
 
 
+def _selected(fusion: Fusion, target: Target | None) -> FusionAnalysis | None:
+    hero = fusion.computation.root
+    return FusionAnalysis(fusion, "topk", f"'{hero.name}' keeps few of many", hero) if is_selection(hero) else None
+
+
 def _rowwise(fusion: Fusion, target: Target | None) -> FusionAnalysis | None:
     rows = rows_of(fusion)
     if rows is None:
@@ -217,7 +223,7 @@ def elementwise(fusion: Fusion, strided: bool = False) -> FusionAnalysis:
 #: row-wise kernels read what several reductions read once, so they come before those; parts of the outputs are loops'
 #: business; an update in place must not be taken for a transpose that is computed before it
 _KINDS: tuple[Callable[[Fusion, Target | None], FusionAnalysis | None], ...] = (
-    _sort, _rowwise, _in_parts, _after_hero, _in_place, _turned, _by_elements,
+    _sort, _selected, _rowwise, _in_parts, _after_hero, _in_place, _turned, _by_elements,
 )  # fmt: skip
 
 

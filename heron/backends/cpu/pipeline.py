@@ -15,6 +15,7 @@ from heron.passes.expand.map_inliner import MapInliner
 from heron.passes.expand.permutation_sort_expander import PermutationSortExpander
 from heron.passes.expand.select_and_scatter_expander import SelectAndScatterExpander
 from heron.passes.expand.topk_decomposer import TopkDecomposer
+from heron.passes.expand.topk_rewriter import TopkRewriter
 from heron.passes.expand.tree_reduction_rewriter import TreeReductionRewriter
 from heron.passes.framework.pipeline import Pipeline
 from heron.passes.framework.registry import named_pipeline
@@ -48,7 +49,8 @@ def optimise() -> Pipeline:
         "optimise",
         [
             *shared.expansions(),
-            TopkDecomposer(),
+            TopkRewriter(),
+            TopkDecomposer(selects=True),
             PermutationSortExpander(),
             OperandUpcaster(one_type=False, rounds=False),
             IntegerConvolutionUpcaster(),

@@ -26,7 +26,7 @@ from heron.errors import HeronError
 from heron.targets import Target
 
 #: ops that emitters take and elemental emission does not know
-NOT_ELEMENTAL = frozenset({"scatter", "sort", "tuple", "parameter"})
+NOT_ELEMENTAL = frozenset({"scatter", "sort", "topk", "tuple", "parameter"})
 
 
 def check(fusion: Fusion, target: Target) -> None:

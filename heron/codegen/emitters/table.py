@@ -12,6 +12,7 @@ from heron.codegen.emitters.reduction.emitter import ReductionEmitter
 from heron.codegen.emitters.rowwise.emitter import RowwiseEmitter
 from heron.codegen.emitters.scan.emitter import ScanEmitter
 from heron.codegen.emitters.scatter.emitter import ScatterEmitter
+from heron.codegen.emitters.select_best import TopkEmitter
 from heron.codegen.emitters.slices import SlicesEmitter
 from heron.codegen.emitters.sort.emitter import SortEmitter
 from heron.codegen.emitters.tiled import BlockEmitter
@@ -28,6 +29,7 @@ _ALL: tuple[Emitter[Any], ...] = (
     ScatterEmitter(),
     SlicesEmitter(),
     SortEmitter(),
+    TopkEmitter(),
     TransposeEmitter(),
 )
 EMITTERS = {emitter.kind: emitter for emitter in _ALL}

@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from heron.analysis.fusion.selection import is_selection
 from heron.analysis.fusion.sort_tiles import tile_for
 from heron.hlo.ir import shape
 from heron.hlo.ir.computation import Computation
@@ -28,7 +29,7 @@ class TopkDecomposer(Expander):
     """Writes topk, the op and the custom call of that name, as a stable sort with positions, cut off after k.
 
     Floats are compared in total order, so NaNs of positive sign are the largest; of equals the earlier comes first.
-    With ``tiles``, rows longer than a GPU block can hold are cut into parts that it can: what is first in each part is
+    With ``selects``, those that a CPU kernel selects in one pass over the rows stay, as the op. With ``tiles``, rows longer than a GPU block can hold are cut into parts that it can: what is first in each part is
     the next row to look through. A kernel each time instead of all those of a long sort.
 
     ROOT t = (f32[2,3], s32[2,3]) topk(f32[2,8] x), k=3, largest=true
@@ -52,13 +53,14 @@ class TopkDecomposer(Expander):
 
     name = "topk-decomposer"
     tiles: bool = False
+    selects: bool = False
     opcodes = frozenset({"topk", "custom-call"})
     dynamic = True
     constraints = (Constraint("topk-decomposer", "stable-sort-expander", "it makes stable sorts", all_runs=True),)
 
     def matches(self, i: Instruction) -> bool:
         if i.opcode == "topk":
-            return True
+            return not (self.selects and is_selection(i))
         # a call of another form is nobody's, and refused when code is made
         return i.custom_call_target == "TopK" and len(i.operands) == 1 and len(i.shape.tuple_shapes or ()) == 2
 

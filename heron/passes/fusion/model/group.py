@@ -9,6 +9,9 @@ from heron.analysis.cost.code_size import Places, code_at, op_code, places_of
 from heron.analysis.cost.reuse import evaluations_of
 from heron.hlo.ir.instruction import Instruction
 
+#: elements that a vector loop computes in the time of one outside of it
+_LANES = 8.0
+
 
 @dataclass(slots=True, eq=False)
 class Group:
@@ -60,7 +63,7 @@ class Group:
 
     def evaluations_of(self, i: Instruction, users: Iterable[Instruction]) -> float:
         """The number of elements of `i` that its users in the group, `users`, would compute if it were fused."""
-        return evaluations_of(i, self.evaluations, users=users)
+        return evaluations_of(i, self.evaluations, users=users, lanes=_LANES)
 
     def code_with(self, i: Instruction, users: Iterable[Instruction], below: Callable[[Instruction], float]) -> float:
         """LLVM instructions of the kernel, were `i` inside.

@@ -117,6 +117,9 @@ class Planner:
                 return False
         before = separate(self.machine, i, len(counts))
         after = sum(inside(self.machine, i, counts))
+        again = sum(n for _, n in counts) - i.shape.num_elements * len(counts)
+        if again > 0 and not made_of_nothing(i):  # with all that an element of it is computed from
+            after += again * self._below(i, element_flops) / self.machine.flops_per_byte
         names = ", ".join([g.root.name for g in groups])
         if after > before and not made_of_nothing(i):
             times = sum(n for _, n in counts) / max(1, i.shape.num_elements)
@@ -157,14 +160,18 @@ class Planner:
 
     def _code_below(self, i: Instruction) -> float:
         """LLVM instructions of what is computed for an element of `i` at its own index, `i` not included."""
-        code, seen, stack = 0.0, {i}, [i]
-        while stack and code < self.limits.code:
+        return self._below(i, op_code)
+
+    def _below(self, i: Instruction, measure: Callable[[Instruction], float]) -> float:
+        """The sum of ``measure`` over the ops that compute an element of `i` at its own index, `i` not included."""
+        total, seen, stack = 0.0, {i}, [i]
+        while stack and total < self.limits.code:
             for o in stack.pop().operands:
                 if o not in seen and o.op.is_elementwise and o.shape.dims == i.shape.dims and is_producer(o):
                     seen.add(o)
                     stack.append(o)
-                    code += op_code(o)
-        return code
+                    total += measure(o)
+        return total
 
     def _tell_needed(self, i: Instruction, needs: Instruction) -> None:
         self.tell(False, f"'{needs.name}' ({needs.opcode}) needs it in memory", i, needs.name, None, None)

@@ -9,7 +9,7 @@ from heron.hlo.ir.computation import Computation
 from heron.hlo.ir.instruction import Instruction
 from heron.hlo.ir.module import Module
 from heron.hlo.ir.types import S32
-from heron.passes.framework.base import Pass
+from heron.passes.framework.base import Constraint, Pass
 from heron.passes.framework.context import PassContext
 from heron.passes.framework.registry import register
 from heron.passes.rewriting.building import array, is_static
@@ -22,7 +22,7 @@ class TopkRewriter(Pass):
 
     Floats must be compared in total order, as topk does: an order in which NaNs are no number's equal is not its.
 
-    No pipeline has it: no target has a kernel or a library for topk, so topk-decomposer would put the sort back.
+    topk-decomposer puts back the sorts of which no kernel selects the first.
 
     before {
       a = f32[] parameter(0)
@@ -47,6 +47,7 @@ class TopkRewriter(Pass):
     """
 
     name = "topk-rewriter"
+    constraints = (Constraint("topk-rewriter", "topk-decomposer", "it makes topk of sorts"),)
 
     def run(self, module: Module, ctx: PassContext) -> bool:
         changed = False
