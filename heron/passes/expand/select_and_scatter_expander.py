@@ -1,4 +1,4 @@
-"""select-and-scatter-expander: windows that do not overlap say which of their elements they select."""
+"""select-and-scatter-expander: windows say which of their elements they select."""
 
 from __future__ import annotations
 
@@ -12,6 +12,7 @@ import numpy as np
 from heron.hlo.ir import literal
 from heron.hlo.ir.instruction import Instruction
 from heron.hlo.ir.types import PRED, S32
+from heron.passes.expand.model.overlapping_windows import Overlapping
 from heron.passes.expand.model.whole_arrays import apply_to_arrays, is_elementwise
 from heron.passes.framework.registry import register
 from heron.passes.rewriting.building import array, constant, reshape, splat
@@ -21,12 +22,14 @@ from heron.passes.rewriting.expander import Expander, home
 @register
 @dataclass(frozen=True)
 class SelectAndScatterExpander(Expander):
-    """Makes a select-and-scatter (the gradient of max pooling) elementwise where its windows do not overlap.
+    """Makes a select-and-scatter (the gradient of max pooling) elementwise.
 
     Each window finds the number of the element it selects, by comparing its elements in order, all windows at once.
     Then an element of the result is its window's source where it has that number, and the initial value elsewhere.
-    So every element is looked at once, in vectors, and what comes before and after fuses with it. Windows that overlap,
-    are padded, leave gaps or have more than ``most`` elements stay.
+    So every element is looked at once, in vectors, and what comes before and after fuses with it. Where windows
+    overlap, an element of the result takes the source of each window that selected it, one after the other. Windows
+    that are padded or have more than ``most`` elements stay, and those of which more than ``shared`` have an element in
+    common.
 
     ge {
       a = f32[] parameter(0)
@@ -69,19 +72,21 @@ class SelectAndScatterExpander(Expander):
     name = "select-and-scatter-expander"
     opcodes = frozenset({"select-and-scatter"})
     most: int = 64
+    shared: int = 16
 
     def matches(self, i: Instruction) -> bool:
-        x, source = (o.shape for o in i.operands[:2])
-        plain = all(  # one after the other, nothing between or around them
-            w.size == w.stride and w.pad_low == w.pad_high == 0 and w.base_dilation == w.window_dilation == 1
-            for w in i.window
-        )
-        fits = all(n == w.size * m for n, w, m in zip(x.dims, i.window, source.dims, strict=True))
-        few = 1 < prod(w.size for w in i.window) <= self.most
-        return plain and fits and few and is_elementwise(i.select) and is_elementwise(i.scatter)
+        if not all(w.pad_low == w.pad_high == 0 and w.base_dilation == w.window_dilation == 1 for w in i.window):
+            return False
+        shared = prod(-(-w.size // w.stride) for w in i.window)
+        few = 1 < prod(w.size for w in i.window) <= self.most and shared <= self.shared
+        some = i.operands[1].shape.num_elements > 0
+        return few and some and is_elementwise(i.select) and is_elementwise(i.scatter)
 
     def expand(self, i: Instruction) -> Instruction:
         c, (x, source, init) = home(i), i.operands
+        sizes = zip(x.shape.dims, i.window, source.shape.dims, strict=True)
+        if any(w.size != w.stride or n != w.size * m for n, w, m in sizes):
+            return Overlapping(i).expand()
         w = _Windows(source.shape.dims, [w.size for w in i.window])
         windows, numbers = reshape(x, w.dims), array(S32, w.counts)
         places = list(product(*(range(w.dims[d]) for d in w.inner)))

@@ -29,8 +29,9 @@ class TopkDecomposer(Expander):
     """Writes topk, the op and the custom call of that name, as a stable sort with positions, cut off after k.
 
     Floats are compared in total order, so NaNs of positive sign are the largest; of equals the earlier comes first.
-    With ``selects``, those that a CPU kernel selects in one pass over the rows stay, as the op. With ``tiles``, rows longer than a GPU block can hold are cut into parts that it can: what is first in each part is
-    the next row to look through. A kernel each time instead of all those of a long sort.
+    With ``selects``, those that a CPU kernel selects in one pass over the rows stay, as the op. With ``tiles``, rows
+    longer than a GPU block can hold are cut into parts that it can: what is first in each part is the next row to look
+    through. A kernel each time instead of all those of a long sort.
 
     ROOT t = (f32[2,3], s32[2,3]) topk(f32[2,8] x), k=3, largest=true
     ->

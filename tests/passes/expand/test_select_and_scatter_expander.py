@@ -5,7 +5,6 @@ from __future__ import annotations
 from math import prod
 
 import numpy as np
-import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -52,18 +51,33 @@ def test_values(parts: list[tuple[int, int]], data: st.DataObject) -> None:
     np.testing.assert_array_equal(Evaluator(module).run(x, s), wanted)
 
 
-@pytest.mark.parametrize(
-    ("dims", "source", "window"),
-    [
-        ([7], [3], "size=2 stride=2"),
-        ([6], [5], "size=2"),
-        ([6], [2], "size=2 stride=3"),
-        ([4], [3], "size=2 stride=2 pad=1_1"),
-    ],
-    ids=["a rest", "overlaps", "gaps", "padding"],
+@settings(max_examples=40)
+@given(
+    st.lists(
+        st.tuples(st.integers(1, 3), st.integers(1, 3), st.integers(1, 4), st.integers(0, 3)), min_size=1, max_size=3
+    ),
+    st.data(),
 )
-def test_what_stays(dims: list[int], source: list[int], window: str) -> None:
-    assert not rewritten(module_of(dims, source, window))
+def test_windows_that_overlap(parts: list[tuple[int, int, int, int]], data: st.DataObject) -> None:
+    """Windows that overlap or leave gaps, and places behind the last one."""
+    source = [n for n, *_ in parts]
+    dims = [(n - 1) * step + size + rest % step for n, size, step, rest in parts]
+    sizes, steps = ("x".join(str(p[k]) for p in parts) for k in (1, 2))
+    module = module_of(dims, source, f"size={sizes} stride={steps}", data.draw(st.sampled_from(["GE", "LT"])), "1.5")
+    rng = np.random.default_rng(data.draw(st.integers(0, 99)))
+    x = rng.choice(np.array([0, -0.0, 1, 2, np.nan], np.float32), dims)
+    s = rng.standard_normal(source).astype(np.float32)
+    wanted = Evaluator(module).run(x, s)
+    assert rewritten(module, shared=64) == (1 < prod(p[1] for p in parts) <= 64)
+    np.testing.assert_array_equal(Evaluator(module).run(x, s), wanted)
+
+
+def test_padded_windows_stay() -> None:
+    assert not rewritten(module_of([4], [3], "size=2 stride=2 pad=1_1"))
+
+
+def test_windows_with_much_in_common_stay() -> None:
+    assert not rewritten(module_of([6], [5], "size=2"), shared=1)
 
 
 def test_large_windows_stay() -> None:
