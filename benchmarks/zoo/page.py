@@ -69,8 +69,8 @@ def page(rows: Sequence[Row]) -> str:
 
 {len({r.name.partition(" ")[0] for r in rows})} programs at {len(rows)} sizes, as users of JAX's libraries write
 them: solvers, samplers, filters, recurrent cells, layers, graphs, particles, sorts, signals, optimisers. They are
-written in plain JAX ([benchmarks/zoo/programs](../../benchmarks/zoo/programs)) and run through JAX on heron and on JAX's
-own CPU, by turns in one process. `python -m benchmarks.zoo --write` made this page on {today}: {machine}.
+written in plain JAX ([benchmarks/zoo/programs](../../benchmarks/zoo/programs)) and run through JAX on heron and on
+JAX's own CPU, by turns in one process. `python -m benchmarks.zoo --write` made this page on {today}: {machine}.
 
 "run" is the median of the ratios of two runs that follow each other; below 1 heron is faster. "error" is the largest
 error of an output over the largest magnitude in it.

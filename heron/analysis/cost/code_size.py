@@ -44,12 +44,21 @@ def op_code(i: Instruction) -> float:
         bodies = sum(sum(op_code(x) for x in c.instructions) for c in i.called)
         window = prod(w.size for w in i.window) if i.opcode == "reduce-window" and not is_long_scan(i) else 1
         code += bodies * (window if window <= _STRAIGHT else 1)
+    code *= _in_line(i)
     shape = i.shape.tuple_shapes[0] if i.shape.tuple_shapes else i.shape
     if not shape.is_array:
         return code
     if shape.element_type.is_complex:
         return code * _COMPLEX * (2 if code > _LONG else 1)
     return code * _DOUBLE if shape.element_type.bits == 64 and code > _LONG else code
+
+
+def _in_line(i: Instruction) -> int:
+    """How many products of an element are written out."""
+    if i.opcode != "dot":
+        return 1
+    count = prod(i.operands[0].shape.dims[d] for d in i.attrs.get("lhs_contracting_dims") or ())
+    return count if count <= _STRAIGHT else 1
 
 
 def code_at(i: Instruction, places: Places) -> float:
@@ -69,7 +78,7 @@ def places_of(i: Instruction, members: Mapping[Instruction, Places], users: Iter
             for place, copies in places.items():
                 found[place] = max(found.get(place, 0), copies)
         else:
-            copies = sum(places.values())
+            copies = sum(places.values()) * _in_line(user)
             for n, o in enumerate(user.operands):
                 if o is i:
                     found[user, n] = copies

@@ -83,6 +83,8 @@ def reads(user: Instruction, operand: int, lanes: float = 1.0) -> float:
         if x.is_scalar or is_long_scan(user):
             return 1.0
         return float(prod(w.size for w in user.window))
+    if opcode == "dot":
+        return float(prod(user.operands[0].shape.dims[d] for d in user.attrs.get("lhs_contracting_dims") or ()))
     if opcode == "gather" and operand == 1:
         return float(len(user.attrs.get("start_index_map") or (0,)))
     if opcode == "dynamic-update-slice":

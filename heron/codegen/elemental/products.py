@@ -6,10 +6,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from math import prod
 
 from xdsl.ir import SSAValue
 
-from heron.analysis.indexing.hlo_maps import Index, convolution_index, dot_index
+from heron.analysis.indexing.expr import Const
+from heron.analysis.indexing.hlo_maps import Index, convolution_index, delinearize, dot_index
 from heron.analysis.indexing.map import Constraint
 from heron.codegen.elemental.arithmetic import binary
 from heron.codegen.elemental.constants import scalar_constant
@@ -20,6 +22,9 @@ from heron.codegen.elemental.values import Value
 from heron.hlo.ir.instruction import Instruction
 from heron.hlo.ir.shape import scalar
 from heron.hlo.product_types import sum_type_of
+
+#: most products that a CPU kernel adds up without a loop
+_STRAIGHT = 16
 
 
 def _two_operands(i: Instruction) -> str | None:
@@ -73,6 +78,11 @@ def _sum_of_products(
         product = binary(e, "multiply", lhs, rhs, wide)
         return e.pack(binary(e, "add", e.unpack(iter(carried), shape), product, wide), shape)
 
-    total = zero if 0 in sizes else e.loop(sizes, zero, body, inside)
+    if e.kernel.straight and inside is None and prod(sizes) <= _STRAIGHT:
+        total = zero  # no loop: the one around vectorises
+        for number in range(prod(sizes)):
+            total = body(delinearize(Const(number), sizes), total)
+    else:
+        total = zero if 0 in sizes else e.loop(sizes, zero, body, inside)
     value = e.unpack(iter(total), shape)
     return convert(e, value, wide, t)

@@ -1,8 +1,8 @@
 """The topk emitter: the k best elements of a row, in order, in one pass over the row; a work item is a row.
 
-An element is a 64-bit number: a key that orders as the element does, then its position, of which the smaller is better.
-The best so far are a sorted list. Elements are looked at in blocks: the largest key of a block, which vectors find, says
-whether any of its elements comes into the list. In a row in random order few blocks have one.
+An element is a 64-bit number: a key that orders as the element does, then its position, of which the smaller is
+better. The best so far are a sorted list. Elements are looked at in blocks: the largest key of a block, which vectors
+find, says whether any of its elements comes into the list. In a row in random order few blocks have one.
 """
 
 from __future__ import annotations

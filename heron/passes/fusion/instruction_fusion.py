@@ -21,8 +21,9 @@ class InstructionFusion(Pass):
 
     A producer disappears into all its readers when recomputing it there costs less than writing and reading it; reduce,
     reduce-window, scatter and dynamic-update-slice take producers in but stay roots. Every producer considered leaves a
-    decision with both costs in bytes of memory traffic. ``target`` ("cpu" or "gpu") says how work,
-    bytes and launches compare; by default the machine that is compiled for does.
+    decision with both costs in bytes of memory traffic. On a CPU small products are computed by kernels, too.
+    ``target`` ("cpu" or "gpu") says how work, bytes and launches compare; by default the machine that is compiled for
+    does.
 
     a = f32[8] multiply(f32[8] x, f32[8] y)
     ROOT b = f32[8] add(a, y)
@@ -55,7 +56,8 @@ class InstructionFusion(Pass):
         for c in module.non_fusion_computations():
             # readers first: what they compute themselves must still be there when they are built
             for group in reversed(Planner(machine, limits, tell).plan(c)):
-                if len(group.evaluations) > 1 and group.root.parent is not None:
+                alone = len(group.evaluations) == 1 and group.root.opcode != "dot"
+                if not alone and group.root.parent is not None:
                     if not ctx.may_fire("fuse", "instruction_fusion.py", group.root):
                         return changed
                     ctx.trace.became[group.root.name] = fuse([group.root], group.evaluations).name

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from heron.analysis.cost import element_flops
 from heron.analysis.cost.code_size import BUDGET, op_code
 from heron.analysis.fusion.roles import accepts, is_consumer, is_emitted, is_producer, stays_alone
+from heron.analysis.fusion.small_products import is_small_product
 from heron.hlo.facts import is_generated, updated_operands
 from heron.hlo.ir.computation import Computation
 from heron.hlo.ir.instruction import Instruction
@@ -55,15 +56,24 @@ class Planner:
 
     def _visit(self, i: Instruction, is_root: bool) -> None:
         fused_everywhere = False
-        if is_producer(i) and (i.users or is_root):
+        if self._is_producer(i) and (i.users or is_root):
             fused_everywhere = self._try(i, is_root)
         if fused_everywhere:
             return
-        takes = is_consumer(i)
+        takes = is_consumer(i) or self._multiplies(i)
         if takes:
             self._takes.add(i)
         if takes or is_emitted(i):
             self.groups[i] = Group.of(i)
+
+    def _is_producer(self, i: Instruction) -> bool:
+        return is_producer(i) or self._multiplies(i)
+
+    def _multiplies(self, i: Instruction) -> bool:
+        """Whether a kernel computes the product `i`."""
+        if not self.machine.multiplies or i.control_predecessors or i.control_successors or stays_alone(i):
+            return False
+        return is_small_product(i)
 
     def _reads_old(self, root: Instruction) -> set[Instruction]:
         """Instructions that an updating `root` could absorb but must not: they read the elements it overwrites."""

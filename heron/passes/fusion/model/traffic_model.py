@@ -15,20 +15,21 @@ from heron.passes.fusion.model.group import Group
 @dataclass(frozen=True, slots=True)
 class Machine:
     """``flops_per_byte``: work done in the time one byte comes from memory. ``launch_bytes``: bytes moved in the time
-    one more kernel costs to start; ``call_bytes``: the same of one with less work than ``small_bytes``, which is a call.
-    ``cache_bytes``: arrays below this are read again almost for free."""
+    one more kernel costs to start; ``call_bytes``: the same of one with less work than ``small_bytes``, a mere call.
+    ``cache_bytes``: arrays below this are read again almost for free. ``multiplies``: kernels do small products."""
 
     flops_per_byte: float
     launch_bytes: float
     cache_bytes: float = 1 << 20
     call_bytes: float = 0.0
     small_bytes: float = 0.0
+    multiplies: bool = False
 
 
 #: by kind of target. cpu: ~100 Gflop/s, 15 GB/s, 3 µs to start the pool, 0.1 µs a call, the pool helps from 20 µs of
 #: work on; gpu: ~40 Tflop/s, 3 TB/s, 2 µs a launch
 MACHINES = {
-    "cpu": Machine(6.0, 49_152.0, call_bytes=2048.0, small_bytes=3e5),
+    "cpu": Machine(6.0, 49_152.0, call_bytes=2048.0, small_bytes=3e5, multiplies=True),
     "gpu": Machine(12.0, 6_000_000.0, 16 << 20),
 }
 
