@@ -54,7 +54,7 @@ def op_code(i: Instruction) -> float:
 
 
 def _in_line(i: Instruction) -> int:
-    """How many products of an element are written out."""
+    """The number of products of an element that are written out."""
     if i.opcode != "dot":
         return 1
     count = prod(i.operands[0].shape.dims[d] for d in i.attrs.get("lhs_contracting_dims") or ())
