@@ -7,6 +7,7 @@ from math import prod
 
 from heron.analysis.cost.work import first_array
 from heron.analysis.fusion.prefix_scan import is_long_scan
+from heron.analysis.fusion.small_products import is_small_product
 from heron.hlo.facts import root_parts
 from heron.hlo.ir.computation import Computation
 from heron.hlo.ir.instruction import Instruction
@@ -83,7 +84,7 @@ def reads(user: Instruction, operand: int, lanes: float = 1.0) -> float:
         if x.is_scalar or is_long_scan(user):
             return 1.0
         return float(prod(w.size for w in user.window))
-    if opcode == "dot":
+    if opcode == "dot" and is_small_product(user):  # element by element; others are computed in tiles
         return float(prod(user.operands[0].shape.dims[d] for d in user.attrs.get("lhs_contracting_dims") or ()))
     if opcode == "gather" and operand == 1:
         return float(len(user.attrs.get("start_index_map") or (0,)))
