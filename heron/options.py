@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import dataclasses
 import difflib
+import functools
 import os
 import re
 from collections.abc import Iterable, Mapping
@@ -169,7 +170,7 @@ class Options:
             if not equals:
                 raise _bad_value(f, setting, "it has the form NAME=VALUE")
             changes[f.name] = _from_text(f, value.strip())
-        return dataclasses.replace(self, **changes)
+        return dataclasses.replace(self, **changes) if changes else self
 
     @classmethod
     def from_env(cls, env: Mapping[str, str] | None = None) -> Options:
@@ -179,19 +180,7 @@ class Options:
         ignored: another program may own them.
         """
         env = os.environ if env is None else env
-        known = {env_name(f.name): f for f in dataclasses.fields(cls)}
-        changes: dict[str, Any] = {}
-        for name, value in env.items():
-            if not name.startswith("HERON_"):
-                continue
-            if name in known:
-                f = known[name]
-                changes[f.name] = _from_text(f, value, source=name)
-                continue
-            near = difflib.get_close_matches(name[6:], [k[6:] for k in known], 1, cutoff=0.8)
-            if near:
-                raise HeronError("CLI020", f"unknown option {name} in the environment", hint=f"HERON_{near[0]}")
-        return cls(**changes)
+        return _from_variables(tuple((name, value) for name, value in env.items() if name.startswith("HERON_")))
 
     @staticmethod
     def table() -> list[tuple[str, str, str, str]]:
@@ -205,6 +194,22 @@ class Options:
             shown = f.default if _is_number(f) else f.default or "off"
             rows.append((f.name, env_name(f.name), str(shown), doc))
         return rows
+
+
+@functools.lru_cache(maxsize=8)
+def _from_variables(variables: tuple[tuple[str, str], ...]) -> Options:
+    """The defaults, changed by variables; the same ones come again with every compile."""
+    known = {env_name(f.name): f for f in dataclasses.fields(Options)}
+    changes: dict[str, Any] = {}
+    for name, value in variables:
+        if name in known:
+            f = known[name]
+            changes[f.name] = _from_text(f, value, source=name)
+            continue
+        near = difflib.get_close_matches(name[6:], [k[6:] for k in known], 1, cutoff=0.8)
+        if near:
+            raise HeronError("CLI020", f"unknown option {name} in the environment", hint=f"HERON_{near[0]}")
+    return Options(**changes)
 
 
 def env_name(field: str) -> str:

@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection
-from functools import cached_property
+from functools import cache, cached_property
 from typing import TYPE_CHECKING
 
 from heron.backends import row_blocks
-from heron.backends.calls.fft import scratch_bytes
 from heron.backends.cpu import parallel, pipeline
 from heron.backends.cpu.compilers import Compilers
 from heron.backends.cpu.portions import portions
@@ -58,10 +57,14 @@ class CpuMachine(Machine):
         return set()
 
     def scratch_bytes(self, i: Instruction) -> int:
-        return scratch_bytes(i) or row_blocks.scratch_bytes(i, self.threads)
+        if i.opcode == "fft":
+            from heron.backends.calls.fft import scratch_bytes
+
+            return scratch_bytes(i)
+        return row_blocks.scratch_bytes(i, self.threads)
 
     def pipelines(self) -> dict[str, Pipeline]:
-        return {"hlo": pipeline.hlo(), "fused": pipeline.fuse(), "scheduled": pipeline.schedule()}
+        return dict(_pipelines())
 
     def has_gemm(self, operands: ElementType, result: ElementType) -> bool:
         if int_gemm.multiplies(operands, result) or float_gemm.multiplies(operands, result):
@@ -178,6 +181,11 @@ class CpuMachine(Machine):
     def code_keys(self, lowered: LoweredProgram, name: str) -> list[tuple[str, Key]]:
         jit = Jit(level=self.options.opt_level)
         return [(label, jit.key(text)) for label, text in self.modules(lowered, name)]
+
+
+@cache
+def _pipelines() -> dict[str, Pipeline]:
+    return {"hlo": pipeline.hlo(), "fused": pipeline.fuse(), "scheduled": pipeline.schedule()}
 
 
 def _compiled(jit: Jit, trace: Trace, text: str, name: str, kernels: Collection[str]) -> Object:

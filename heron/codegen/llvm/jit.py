@@ -9,7 +9,8 @@ from __future__ import annotations
 import ctypes
 import os
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cache, lru_cache
 from itertools import count
@@ -59,6 +60,25 @@ def _target_machine(level: int) -> Any:
     )
 
 
+#: target machines at rest, each with the text of its data layout
+_AT_REST: dict[tuple[Host, int], list[tuple[Any, str]]] = {}
+
+
+@contextmanager
+def _borrowed_machine(level: int) -> Iterator[tuple[Any, str]]:
+    """A target machine that no other thread uses meanwhile. What LLVM derives from a machine's features, which takes
+    as long as a small kernel, stays with it."""
+    with LOCK:
+        rest = _AT_REST.setdefault((host(), level), [])
+        found = rest.pop() if rest else None
+    if found is None:
+        made = _target_machine(level)
+        found = made, str(made.target_data)
+    yield found
+    with LOCK:  # not after an error
+        rest.append(found)
+
+
 #: programs one linker takes: it remembers a little of each (5 KiB) for ever, and to make it takes as long as to link
 _LINKS = 32
 _LINKED = count()
@@ -74,16 +94,16 @@ def _linker(_generation: int) -> Any:
 def _compile(text: str, level: int, shaped: bool) -> tuple[bytes, Timing]:
     """Object code of LLVM text."""
     clock = Clock()
-    machine = _target_machine(level)
-    module = parse(text, machine.triple, str(machine.target_data), apart=True)
-    manager, builder = slots_to_registers(machine) if shaped else pipeline(machine, level, **_TUNING)
-    parse_s = clock.lap()
-    try:
-        split_module.run(manager, module, builder)
-    finally:
-        optimize.free(manager)
-    opt_s = clock.lap()
-    code = split_module.emit_object(machine, module)
+    with _borrowed_machine(level) as (machine, layout):
+        module = parse(text, machine.triple, layout, apart=True)
+        manager, builder = slots_to_registers(machine) if shaped else pipeline(machine, level, **_TUNING)
+        parse_s = clock.lap()
+        try:
+            split_module.run(manager, module, builder)
+        finally:
+            optimize.free(manager)
+        opt_s = clock.lap()
+        code = split_module.emit_object(machine, module)
     return code, Timing(parse_s, opt_s, clock.lap())
 
 

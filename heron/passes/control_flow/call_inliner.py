@@ -37,6 +37,7 @@ class CallInliner(Pass):
     """
 
     name = "call-inliner"
+    looks_for = frozenset({"call"})
     single_call_site: bool = False
     composites: tuple[str, ...] = ()
 

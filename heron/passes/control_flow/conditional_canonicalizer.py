@@ -47,6 +47,7 @@ class ConditionalCanonicalizer(Pass):
     """
 
     name = "conditional-canonicalizer"
+    looks_for = frozenset({"conditional"})
 
     def run(self, module: Module, ctx: PassContext) -> bool:
         found = [i for i in module.instructions() if i.opcode == "conditional"]

@@ -82,6 +82,7 @@ class ConditionalCodeMotion(Pass):
     """
 
     name = "conditional-code-motion"
+    looks_for = frozenset({"conditional"})
     move_out: bool = True
     move_in: bool = True
 

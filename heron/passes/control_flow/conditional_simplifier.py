@@ -94,6 +94,7 @@ class ConditionalSimplifier(Pass):
     """
 
     name = "conditional-simplifier"
+    looks_for = frozenset({"conditional"})
     select_elements: int = 1 << 14
 
     def run(self, module: Module, ctx: PassContext) -> bool:

@@ -54,6 +54,7 @@ class ConditionalToSelect(Pass):
     """
 
     name = "conditional-to-select"
+    looks_for = frozenset({"conditional"})
 
     def run(self, module: Module, ctx: PassContext) -> bool:
         embedded = _embedded(module)

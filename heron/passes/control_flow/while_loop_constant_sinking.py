@@ -54,6 +54,7 @@ class WhileLoopConstantSinking(Pass):
     """
 
     name = "while-loop-constant-sinking"
+    looks_for = frozenset({"while"})
 
     def run(self, module: Module, ctx: PassContext) -> bool:
         changed = False

@@ -73,6 +73,7 @@ class WhileLoopFusibleSinking(Pass):
     """
 
     name = "while-loop-fusible-sinking"
+    looks_for = frozenset({"while"})
 
     def run(self, module: Module, ctx: PassContext) -> bool:
         changed = False

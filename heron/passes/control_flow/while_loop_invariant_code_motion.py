@@ -84,6 +84,7 @@ class WhileLoopInvariantCodeMotion(Pass):
     """
 
     name = "while-loop-invariant-code-motion"
+    looks_for = frozenset({"while"})
     size_inflation_ratio: float = 1.0
 
     def run(self, module: Module, ctx: PassContext) -> bool:

@@ -82,6 +82,7 @@ class WhileLoopSimplifier(Pass):
     """
 
     name = "while-loop-simplifier"
+    looks_for = frozenset({"while"})
 
     def run(self, module: Module, ctx: PassContext) -> bool:
         changed = False

@@ -50,6 +50,7 @@ class WhileLoopTripCountAnnotator(Pass):
     """  # noqa: E501
 
     name = "while-loop-trip-count-annotator"
+    looks_for = frozenset({"while"})
 
     def run(self, module: Module, ctx: PassContext) -> bool:
         changed = False

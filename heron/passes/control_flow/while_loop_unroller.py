@@ -64,6 +64,7 @@ class WhileLoopUnroller(Pass):
     """
 
     name = "while-loop-unroller"
+    looks_for = frozenset({"while"})
     max_trips: int = 64
     max_instructions: int = 1000
     only_fusible: bool = True

@@ -48,6 +48,7 @@ class CopyFusion(Pass):
     """
 
     name = "copy-fusion"
+    looks_for = frozenset({"copy"})
     constraints = (
         Constraint("copy-insertion", "copy-fusion", "it joins the copies that had to be made"),
         Constraint("copy-fusion", "memory-scheduler", "the kernels it makes must be scheduled"),

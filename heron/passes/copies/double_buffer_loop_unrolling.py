@@ -73,6 +73,7 @@ class DoubleBufferLoopUnrolling(Pass):
     """
 
     name = "double-buffer-loop-unrolling"
+    looks_for = frozenset({"while"})
     constraints = (
         Constraint("double-buffer-loop-unrolling", "copy-insertion", "it is done for the copies that need not be made"),
     )

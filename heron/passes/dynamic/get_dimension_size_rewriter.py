@@ -36,6 +36,7 @@ class GetDimensionSizeRewriter(Pass):
     """
 
     name = "get-dimension-size-rewriter"
+    looks_for = frozenset({"get-dimension-size", "set-dimension-size"})
     constraints = (Constraint("get-dimension-size-rewriter", "dynamic-padder", "the padder reads every size it meets"),)
 
     def run(self, module: Module, ctx: PassContext) -> bool:

@@ -30,6 +30,7 @@ class DotDecomposer(Pass):
     """
 
     name = "dot-decomposer"
+    looks_for = frozenset({"dot"})
 
     def run(self, module: Module, ctx: PassContext) -> bool:
         dots = [i for i in module.instructions() if i.opcode == "dot" and not is_canonical(i) and is_static(i)]

@@ -52,6 +52,7 @@ class TreeReductionRewriter(Pass):
     """
 
     name = "tree-reduction-rewriter"
+    looks_for = frozenset({"reduce"})
     parts: int = 0
     least: int = 1 << 13
     column_bytes: int = 64

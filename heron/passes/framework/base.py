@@ -39,6 +39,8 @@ class Pass:
     aliases: ClassVar[tuple[str, ...]] = ()
     #: orders this pass cares about; checked when a pipeline is built
     constraints: ClassVar[tuple[Constraint, ...]] = ()
+    #: opcodes: in a module that has none of them the pass changes nothing and need not run. None: it is always run
+    looks_for: ClassVar[frozenset[str] | None] = None
 
     def run(self, module: Module, ctx: PassContext) -> bool:
         """Transform `module` in place; tell whether anything changed."""

@@ -67,6 +67,7 @@ class PassContext:
         self._looked: dict[Pass, tuple[Module, int]] = {}  # the module a pass looked at last, and when
         self._settled: dict[Pass, tuple[Module, int]] = {}  # the module a pass left alone, and the changes before that
         self._changes = 0
+        self._opcodes: tuple[tuple[Module | None, int, int], set[str]] = (None, 0, 0), set()
         self._run = Run("")
         self._inside: list[str] = []
         self._dumps = 0
@@ -126,8 +127,10 @@ class PassContext:
                 self._settled.clear()
 
     def is_settled(self, step: Pass, module: Module) -> bool:
-        """Whether `step` left `module` alone when it ran last, and no pass has changed anything since."""
-        return self.revisits_changes_only and self._settled.get(step) == (module, self._changes)
+        """Whether `step` finds nothing in `module`, or left it alone when it ran last and nothing has changed since."""
+        if not self.revisits_changes_only:
+            return False
+        return self._finds_nothing(step, module) or self._settled.get(step) == (module, self._changes)
 
     def run_pass(self, step: Pass, module: Module) -> bool:
         """Run one pass or pipeline on `module`; time it, check and dump its result as the options say.
@@ -145,8 +148,12 @@ class PassContext:
         if self.options.check == "values" and not self._values_begun:
             self._begin_values(module)
         self.trace.begin(step.name)
+        before = module.instruction_count()
+        if self._finds_nothing(step, module):
+            self.trace.record_pass(step.name, False, 0.0, before, before, "/".join(self._inside))
+            return False
         outer, self._run = self._run, (run := Run(step.name))
-        before, start = module.instruction_count(), self.clock()
+        start = self.clock()
         try:
             changed = self._run.changed = step.run(module, self)
             seconds = self.clock() - start
@@ -162,6 +169,15 @@ class PassContext:
         elif self._inside:
             self._settled[step] = module, self._changes
         return changed
+
+    def _finds_nothing(self, step: Pass, module: Module) -> bool:
+        """Whether the module has no op that `step` looks for."""
+        if step.looks_for is None:
+            return False
+        state = module, self._changes, module.instruction_count()
+        if state != self._opcodes[0]:
+            self._opcodes = state, {i.opcode for i in module.instructions()}
+        return step.looks_for.isdisjoint(self._opcodes[1])
 
     def _begin_values(self, module: Module) -> None:
         from heron.passes.framework.checks import ValueCheck

@@ -63,6 +63,7 @@ class FusionLegalizer(Pass):
     """
 
     name = "fusion-legalizer"
+    looks_for = frozenset({"fusion"})
     blocks: bool = False
     constraints = (
         Constraint("fusion-legalizer", "instruction-fusion", "the parts are fused anew"),

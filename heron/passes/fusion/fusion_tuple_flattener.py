@@ -47,6 +47,7 @@ class FusionTupleFlattener(Pass):
     """
 
     name = "fusion-tuple-flattener"
+    looks_for = frozenset({"fusion"})
     constraints = (
         Constraint("fusion-tuple-flattener", "fusion-legalizer", "tiles are of arrays"),
         Constraint("fusion-tuple-flattener", "layout-assignment", "layouts are of arrays that kernels take"),

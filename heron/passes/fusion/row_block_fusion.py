@@ -60,6 +60,7 @@ class RowBlockFusion(Pass):
     """
 
     name = "row-block-fusion"
+    looks_for = frozenset({"dot"})
     multiplies: Callable[[Instruction], bool] = _any
     least: int = 1 << 19
     cache: int = 1 << 18

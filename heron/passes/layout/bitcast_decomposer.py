@@ -32,6 +32,7 @@ class BitcastDecomposer(Pass):
     """
 
     name = "bitcast-decomposer"
+    looks_for = frozenset({"bitcast"})
 
     def run(self, module: Module, ctx: PassContext) -> bool:
         seen = tuple(module.parameter_shapes), module.result_shape

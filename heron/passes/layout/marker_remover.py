@@ -27,6 +27,7 @@ class MarkerRemover(Pass):
     """
 
     name = "marker-remover"
+    looks_for = frozenset({"custom-call"})
 
     def run(self, module: Module, ctx: PassContext) -> bool:
         found = [i for i in module.instructions() if i.opcode == "custom-call" and is_identity(i)]

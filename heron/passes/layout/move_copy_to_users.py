@@ -38,6 +38,7 @@ class MoveCopyToUsers(Pass):
     """
 
     name = "move-copy-to-users"
+    looks_for = frozenset({"copy"})
     constraints = (
         Constraint("layout-assignment", "move-copy-to-users", "copies between layouts come from there", needed=True),
         Constraint("move-copy-to-users", "layout-normalization", "copies are transposes behind it", all_runs=True),

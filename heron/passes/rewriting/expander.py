@@ -26,6 +26,10 @@ class Expander(Pass):
     opcodes: ClassVar[frozenset[str]] = frozenset()
     dynamic: ClassVar[bool] = False
 
+    def __init_subclass__(cls) -> None:
+        if cls.run is Expander.run:  # others may do more
+            cls.looks_for = cls.opcodes
+
     def run(self, module: Module, ctx: PassContext) -> bool:
         changed = False
         code = type(self).expand.__code__

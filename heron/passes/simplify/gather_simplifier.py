@@ -34,6 +34,7 @@ class GatherSimplifier(Pass):
     """
 
     name = "gather-simplifier"
+    looks_for = frozenset({"gather"})
 
     def run(self, module: Module, ctx: PassContext) -> bool:
         gathers = [i for i in module.instructions() if i.opcode == "gather" and not is_simple(i) and _goes(i)]

@@ -43,6 +43,7 @@ class ReductionReuse(Pass):
     """
 
     name = "reduction-reuse"
+    looks_for = frozenset({"reduce"})
     constraints = (
         Constraint("reduction-reuse", "tree-reduction-rewriter", "a reduction in two steps is not seen as one"),
     )

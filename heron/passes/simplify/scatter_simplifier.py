@@ -39,6 +39,7 @@ class ScatterSimplifier(Pass):
     """
 
     name = "scatter-simplifier"
+    looks_for = frozenset({"scatter"})
 
     def run(self, module: Module, ctx: PassContext) -> bool:
         scatters = [i for i in module.instructions() if i.opcode == "scatter" and _may_simplify(i)]

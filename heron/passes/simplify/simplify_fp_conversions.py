@@ -27,6 +27,7 @@ class SimplifyFpConversions(Pass):
     """
 
     name = "simplify-fp-conversions"
+    looks_for = frozenset({"convert"})
 
     def run(self, module: Module, ctx: PassContext) -> bool:
         changed, any_rounding = False, ctx.options.allows("reassociating")

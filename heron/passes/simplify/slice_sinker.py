@@ -36,6 +36,7 @@ class SliceSinker(Pass):
     """
 
     name = "slice-sinker"
+    looks_for = frozenset({"slice"})
 
     def run(self, module: Module, ctx: PassContext) -> bool:
         changed = False

@@ -41,6 +41,7 @@ class SortSimplifier(Pass):
     """
 
     name = "sort-simplifier"
+    looks_for = frozenset({"sort"})
 
     def run(self, module: Module, ctx: PassContext) -> bool:
         changed = False

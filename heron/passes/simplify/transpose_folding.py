@@ -26,6 +26,7 @@ class TransposeFolding(Pass):
     """
 
     name = "transpose-folding"
+    looks_for = frozenset({"dot"})
     constraints = (
         Constraint("dot-decomposer", "transpose-folding", "it folds only into dots with one free dimension a side"),
     )

@@ -24,6 +24,7 @@ class TupleSimplifier(Pass):
     """
 
     name = "tuple-simplifier"
+    looks_for = frozenset({"tuple", "get-tuple-element"})
 
     def run(self, module: Module, ctx: PassContext) -> bool:
         changed = False

@@ -31,7 +31,7 @@ _LOCK = Lock()
 
 @dataclass
 class Calls:
-    """Which functions of a module call the library, for a machine with vectors of `width` bits.
+    """The functions of a module that call the library, for a machine with vectors of `width` bits.
 
     ``small``: functions of so little work that they always do. ``names``: what is called; it fills up.
     """
@@ -102,7 +102,7 @@ def compiled(name: str, width: int, jit: Jit) -> Object:
 
 
 def _lanes(d: Definition, width: int) -> tuple[int, ...]:
-    """How many numbers whole and half vectors of a machine hold."""
+    """The counts of numbers in whole and in half vectors of a machine."""
     whole = width // _BITS[d.result]
     return tuple(n for n in (whole, whole // 2) if n > 1)
 
