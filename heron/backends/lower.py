@@ -99,7 +99,7 @@ class Lowering:
             "async-update": lambda _: [],
             "async-done": lambda _: [],
             "rng-get-and-update-state": self.random_state,
-            **{opcode: partial(rule, self) for opcode, rule in RULES.items()},
+            **dict.fromkeys(RULES, self.library_call),
             **{opcode: partial(collective, self) for opcode in COLLECTIVES},
             **{opcode: partial(transfer, self) for opcode in TRANSFERS},
             **{opcode: partial(device_number, self) for opcode in NUMBERS},
@@ -251,6 +251,9 @@ class Lowering:
             if leaf.is_array
             for thunk in copies(self.slice(i.operands[0], index), self.slice(i, index), i.name)
         ]
+
+    def library_call(self, i: Instruction) -> list[Thunk]:
+        return RULES[i.opcode](self, i)
 
     def loop(self, i: Instruction) -> list[Thunk]:
         predicate = self.slice(i.condition.root)

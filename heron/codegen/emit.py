@@ -40,12 +40,12 @@ def emit_fusion(i: Instruction, name: str, target: Target, *, in_place: bool = T
 def _emitted(i: Instruction, analysis: FusionAnalysis, name: str, target: Target) -> list[Kernel]:
     reason = analysis.reason
     try:
-        kernels = EMITTERS[analysis.kind].emit(analysis, name, target)
+        kernels = EMITTERS[analysis.kind]().emit(analysis, name, target)
     except HeronError as error:
         if analysis.kind != "block" or error.code != "GEN015":
             raise
         analysis = analyse(i, target, tiled=False, parts=analysis.fusion.parts)
-        kernels = EMITTERS[analysis.kind].emit(analysis, name, target)
+        kernels = EMITTERS[analysis.kind]().emit(analysis, name, target)
         reason = f"{analysis.reason}; no tiles: {error.why}"
     hero = analysis.hero.name if analysis.hero is not None else ""
     for kernel in kernels:

@@ -153,6 +153,8 @@ def as_tiles(sharding: Sharding) -> str:
 @once
 def as_bytes(text: str) -> bytes:
     """A sharding's text as the bytes of an OpSharding."""
+    if text == REPLICATED:  # every field has its default. The messages take longer to load than a program to compile
+        return b""
     from heron.hlo.proto.schema import MESSAGES
     from heron.hlo.proto.sharding import write_sharding
 

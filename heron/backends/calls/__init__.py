@@ -6,24 +6,23 @@ the target has those. Raises GEN011 for a call that nothing computes.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING
 
-from heron.backends.calls.custom_call import custom_call
-from heron.backends.calls.fft import fft
-from heron.backends.calls.lapack import cholesky, triangular_solve
-from heron.backends.convolution.lowering import convolution, select_and_scatter
 from heron.hlo.ir.instruction import Instruction
+from heron.later import Later
 from heron.runtime.thunks import Thunk
 
 if TYPE_CHECKING:
     from heron.backends.lower import Lowering
 
-RULES: dict[str, Callable[[Lowering, Instruction], list[Thunk]]] = {
-    "cholesky": cholesky,
-    "convolution": convolution,
-    "custom-call": custom_call,
-    "fft": fft,
-    "select-and-scatter": select_and_scatter,
-    "triangular-solve": triangular_solve,
-}
+RULES: Mapping[str, Callable[[Lowering, Instruction], list[Thunk]]] = Later(
+    {
+        "cholesky": "heron.backends.calls.lapack:cholesky",
+        "convolution": "heron.backends.convolution.lowering:convolution",
+        "custom-call": "heron.backends.calls.custom_call:custom_call",
+        "fft": "heron.backends.calls.fft:fft",
+        "select-and-scatter": "heron.backends.convolution.lowering:select_and_scatter",
+        "triangular-solve": "heron.backends.calls.lapack:triangular_solve",
+    }
+)

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING
 
-from heron.backends.calls import attention, by_evaluator, convolution, ffi, gemm, lapack, norm, python, radix_sort, scan
+from heron.backends.calls import by_evaluator, ffi
 from heron.errors import HeronError
 from heron.hlo.calls.declaration import EVALUATOR, Call
 from heron.hlo.calls.declared import CALLS, declaration
 from heron.hlo.ir.instruction import Instruction
+from heron.later import Later
 from heron.runtime.host import ffi as handlers
 from heron.runtime.thunks import Thunk
 
@@ -17,16 +18,18 @@ if TYPE_CHECKING:
     from heron.backends.lower import Lowering
 
 #: the lowering of each family of calls
-FAMILIES: dict[str, Callable[[Lowering, Instruction], list[Thunk]]] = {
-    "attention": attention.lower,
-    "convolution": convolution.lower,
-    "gemm": gemm.lower,
-    "lapack": lapack.lower,
-    "norm": norm.lower,
-    "python": python.lower,
-    "radix_sort": radix_sort.lower,
-    "scan": scan.lower,
-}
+FAMILIES: Mapping[str, Callable[[Lowering, Instruction], list[Thunk]]] = Later(
+    {
+        "attention": "heron.backends.calls.attention:lower",
+        "convolution": "heron.backends.calls.convolution:lower",
+        "gemm": "heron.backends.calls.gemm:lower",
+        "lapack": "heron.backends.calls.lapack:lower",
+        "norm": "heron.backends.calls.norm:lower",
+        "python": "heron.backends.calls.python:lower",
+        "radix_sort": "heron.backends.calls.radix_sort:lower",
+        "scan": "heron.backends.calls.scan:lower",
+    }
+)
 
 
 def custom_call(lowering: Lowering, i: Instruction) -> list[Thunk]:

@@ -2,34 +2,27 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 from heron.codegen.emitters.base import Emitter
-from heron.codegen.emitters.concatenate import ConcatenateEmitter
-from heron.codegen.emitters.in_place_update import InPlaceUpdateEmitter
-from heron.codegen.emitters.loop import LoopEmitter
-from heron.codegen.emitters.reduction.emitter import ReductionEmitter
-from heron.codegen.emitters.rowwise.emitter import RowwiseEmitter
-from heron.codegen.emitters.scan.emitter import ScanEmitter
-from heron.codegen.emitters.scatter.emitter import ScatterEmitter
-from heron.codegen.emitters.select_best import TopkEmitter
-from heron.codegen.emitters.slices import SlicesEmitter
-from heron.codegen.emitters.sort.emitter import SortEmitter
-from heron.codegen.emitters.tiled import BlockEmitter
-from heron.codegen.emitters.transpose.emitter import TransposeEmitter
+from heron.later import Later
 
-_ALL: tuple[Emitter[Any], ...] = (
-    BlockEmitter(),
-    ConcatenateEmitter(),
-    InPlaceUpdateEmitter(),
-    LoopEmitter(),
-    ReductionEmitter(),
-    RowwiseEmitter(),
-    ScanEmitter(),
-    ScatterEmitter(),
-    SlicesEmitter(),
-    SortEmitter(),
-    TopkEmitter(),
-    TransposeEmitter(),
+_EMITTERS = "heron.codegen.emitters"
+
+EMITTERS: Mapping[str, type[Emitter[Any]]] = Later(
+    {
+        "block": f"{_EMITTERS}.tiled:BlockEmitter",
+        "concatenate": f"{_EMITTERS}.concatenate:ConcatenateEmitter",
+        "dus": f"{_EMITTERS}.in_place_update:InPlaceUpdateEmitter",
+        "loop": f"{_EMITTERS}.loop:LoopEmitter",
+        "reduce": f"{_EMITTERS}.reduction.emitter:ReductionEmitter",
+        "rows": f"{_EMITTERS}.rowwise.emitter:RowwiseEmitter",
+        "scan": f"{_EMITTERS}.scan.emitter:ScanEmitter",
+        "scatter": f"{_EMITTERS}.scatter.emitter:ScatterEmitter",
+        "slices": f"{_EMITTERS}.slices:SlicesEmitter",
+        "sort": f"{_EMITTERS}.sort.emitter:SortEmitter",
+        "topk": f"{_EMITTERS}.select_best:TopkEmitter",
+        "transpose": f"{_EMITTERS}.transpose.emitter:TransposeEmitter",
+    }
 )
-EMITTERS = {emitter.kind: emitter for emitter in _ALL}
