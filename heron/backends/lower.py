@@ -13,6 +13,7 @@ from functools import partial
 from time import perf_counter, process_time
 from typing import TYPE_CHECKING, NamedTuple
 
+from heron.analysis.fusion.products import reads_large_matrix_once
 from heron.analysis.fusion.row_blocks import row_blocks_of
 from heron.analysis.values.trip_count import noted_trips
 from heron.backends.calls import RULES
@@ -216,6 +217,8 @@ class Lowering:
         if rhs.shape.element_type is not t or not self.machine.has_gemm(t, i.shape.element_type):
             if missing := self.machine.missing_gemm(t, i.shape.element_type):
                 self.trace.note(f"no BLAS, products are kernels: {missing}")
+            return self.alone(i)
+        if not self.target.is_gpu and reads_large_matrix_once(i):
             return self.alone(i)
         return [self.product(i, self.slice(lhs), self.slice(rhs), self.slice(i))]
 

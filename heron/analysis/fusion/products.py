@@ -20,10 +20,26 @@ from heron.hlo.ir.computation import Computation
 from heron.hlo.ir.instruction import Instruction
 from heron.hlo.ir.literal import Literal
 from heron.hlo.ir.shape import Shape, array, scalar
+from heron.hlo.ir.types import F32, F64
 from heron.hlo.product_types import sum_type_of
 
 #: a shorter sum is written as a loop for each element
 MIN_SUMMED = 64
+#: elements of a matrix that caches do not hold
+_LARGE = 1 << 20
+
+
+def reads_large_matrix_once(i: Instruction) -> bool:
+    """Whether a dot is a product of a vector and a matrix of f32 or f64 that caches do not hold.
+
+    Memory bounds its time. A kernel walks over the rows as they lie; BLAS copies parts of them first.
+    """
+    if len(i.operands) != 2 or any(o.shape.element_type is not i.shape.element_type for o in i.operands):
+        return False
+    sizes = sorted(o.shape.num_elements for o in i.operands)
+    count = prod(i.operands[0].shape.dims[d] for d in i.lhs_contracting_dims or ())
+    is_vector = sizes[0] == count and MIN_SUMMED <= count and not i.lhs_batch_dims
+    return is_vector and i.shape.element_type in (F32, F64) and sizes[1] >= _LARGE
 
 
 def as_reduction(fusion: Fusion) -> Fusion:

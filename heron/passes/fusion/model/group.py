@@ -10,7 +10,7 @@ from heron.analysis.cost.reuse import evaluations_of
 from heron.hlo.ir.instruction import Instruction
 
 #: elements that a vector loop computes in the time of one outside of it
-_LANES = 8.0
+LANES = 8.0
 
 
 @dataclass(slots=True, eq=False)
@@ -48,6 +48,10 @@ class Group:
             if operand not in self.evaluations:
                 self.inputs[operand] = None
 
+    def copies_of(self, i: Instruction, users: Iterable[Instruction]) -> int:
+        """The number of places at which the kernel would compute `i`."""
+        return sum(places_of(i, self.places, users).values())
+
     def spreads(self, i: Instruction, users: Iterable[Instruction]) -> bool:
         """Whether `i` interleaves values, and the kernel interleaves others with what it computes from `i`.
 
@@ -63,7 +67,7 @@ class Group:
 
     def evaluations_of(self, i: Instruction, users: Iterable[Instruction]) -> float:
         """The number of elements of `i` that its users in the group, `users`, would compute if it were fused."""
-        return evaluations_of(i, self.evaluations, users=users, lanes=_LANES)
+        return evaluations_of(i, self.evaluations, users=users, lanes=LANES)
 
     def code_with(self, i: Instruction, users: Iterable[Instruction], below: Callable[[Instruction], float]) -> float:
         """LLVM instructions of the kernel, were `i` inside.

@@ -12,12 +12,16 @@ from heron.analysis.fusion.small_products import is_small_product
 from heron.hlo.facts import is_generated, updated_operands
 from heron.hlo.ir.computation import Computation
 from heron.hlo.ir.instruction import Instruction
-from heron.passes.fusion.model.group import Group
+from heron.passes.fusion.model.group import LANES, Group
 from heron.passes.fusion.model.traffic_model import Machine, inside, separate
 
 #: (fused?, reason, producer, consumer or "", cost before, cost after)
 Tell = Callable[[bool, str, Instruction, str, float | None, float | None], None]
 
+
+#: LLVM instructions of a value that a kernel computes in several places and that LLVM still copies there; a longer one
+#: is a function, which loops around its calls cannot compute in vectors
+_MOST_INLINE = 60
 
 #: operations on positions that take no longer than a load
 _SIMPLE = 6
@@ -128,8 +132,12 @@ class Planner:
         before = separate(self.machine, i, len(counts))
         after = sum(inside(self.machine, i, counts))
         again = sum(n for _, n in counts) - i.shape.num_elements * len(counts)
-        if again > 0 and not made_of_nothing(i):  # with all that an element of it is computed from
-            after += again * self._below(i, element_flops) / self.machine.flops_per_byte
+        called = sum(n for group, n in counts if group.copies_of(i, groups[group]) > 1)
+        if (again > 0 or called) and not made_of_nothing(i):  # with all that an element of it is computed from
+            work = element_flops(i) + self._below(i, element_flops)
+            after += max(again, 0.0) * work / self.machine.flops_per_byte
+            if called and self._below(i, op_code) > _MOST_INLINE:
+                after += called * (LANES - 1) * work / self.machine.flops_per_byte
         names = ", ".join([g.root.name for g in groups])
         if after > before and not made_of_nothing(i):
             times = sum(n for _, n in counts) / max(1, i.shape.num_elements)
