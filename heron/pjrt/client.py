@@ -38,7 +38,7 @@ class Client:
 
     Args:
         target: ``cpu``, ``cuda`` or ``cuda:1``, or ``sim:sm_90`` and the like (`heron targets` lists them).
-        devices: how many; they share the machine, each has a thread of its own.
+        devices: how many; they share the machine, each has a thread of its own, and on GPUs a GPU.
         processes: how many each process of a job has, this one among them; none where there is no other.
         process_index: which of them this one is.
         platform_name: the name it goes by; its version says heron in any case.
@@ -61,13 +61,14 @@ class Client:
     ) -> None:
         self.platform_name = platform_name
         self.target = targets.get(target)
-        gpu = _gpu(target) if self.target.is_gpu and not self.target.sim else None
         if devices < 1:
             raise HeronError("PJRT011", f"a client has one device or more, not {devices}")
+        is_real = self.target.is_gpu and not self.target.sim
+        gpus = _gpus(target, devices) if is_real else [None] * devices
         self.processes, self.process_index = tuple(processes), process_index
         #: the number of this process's first device
         self.first = sum(self.processes[:process_index])
-        self.devices = [Device(self, self.first + n, self.target.name, gpu) for n in range(devices)]
+        self.devices = [Device(self, self.first + n, self.target.name, gpu) for n, gpu in enumerate(gpus)]
         #: runs programs whose devices work together, one after the other
         self.launches = Launches()
         self.memories: list[Memory] = [m for d in self.devices for m in d.memories]
@@ -212,15 +213,16 @@ class Client:
         return f"Client({self.target.name!r}, devices={len(self.devices)})"
 
 
-def _gpu(target: str) -> Gpu:
-    """The GPU of this machine that a target names. Raises PJRT010 when it is none, TGT008 and others of the driver."""
+def _gpus(target: str, count: int) -> list[Gpu]:
+    """As many GPUs of this machine, from the one that a target names. Raises PJRT010 when it is none, TGT008 where
+    there are fewer, and others of the driver."""
     from heron.runtime.cuda.device import device
     from heron.targets import cuda
 
     machine, _, ordinal = target.partition(":")
     is_machine = machine == "cuda"
     if is_machine and cuda.capability() is not None:
-        return device(int(ordinal or 0))
+        return [device(int(ordinal or 0) + n) for n in range(count)]
     raise HeronError(
         "PJRT010",
         f"no program can run on '{target}' here",

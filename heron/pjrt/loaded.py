@@ -51,8 +51,9 @@ class Given:
     values: list[tuple[Any, bool]]
     donates: bool
 
-    def arrays(self) -> list[np.ndarray]:
-        """The arrays; one the program must not write into is read-only. Raises what the computation of one raised."""
+    def arrays(self) -> list[Any]:
+        """The arrays, a GPU's as they are there; one of the host's that the program must not write into is read-only.
+        Raises what the computation of one raised."""
         return [_value(x, is_given or not self.donates) for x, is_given in self.values]
 
 
@@ -188,7 +189,7 @@ class LoadedExecutable:
         here."""
         donated = {n for n in self.donated if n not in options.non_donatable}
         values = [
-            (b if not b.ready.is_ready else b.ready.error or b.array(), n in donated and b.is_alone)
+            (b if not b.ready.is_ready else b.ready.error or b.held(), n in donated and b.is_alone)
             for n, (b, s) in enumerate(zip(arguments, self.parameters, strict=True))
             if s.is_array
         ]
@@ -210,11 +211,12 @@ class LoadedExecutable:
         self.fulfil(outputs, results)
         done.set()
 
-    def fulfil(self, outputs: Sequence[Buffer], results: Sequence[np.ndarray]) -> None:
+    def fulfil(self, outputs: Sequence[Buffer], results: Sequence[Any]) -> None:
         """Give a device's buffers their arrays."""
         arrays = iter(results)
         for b, s in zip(outputs, self.outputs, strict=True):
-            b.fulfil(_laid(next(arrays), b.minor_to_major) if s.is_array else _NOTHING)
+            array = next(arrays) if s.is_array else _NOTHING
+            b.fulfil(_laid(array, b.minor_to_major) if isinstance(array, np.ndarray) else array)
 
     def output_memories(self, device: Device) -> list[Memory]:
         """The memory of each result: the device's own, or the host's if the program asks for it."""
@@ -325,8 +327,8 @@ def _value(given: Any, may_write: bool) -> np.ndarray:
     """
     if isinstance(given, BaseException):
         raise given
-    array = given.array() if isinstance(given, Buffer) else given
-    if not may_write:
+    array = given.held() if isinstance(given, Buffer) else given
+    if not may_write and isinstance(array, np.ndarray):
         array = array.view()
         array.flags.writeable = False
     return array

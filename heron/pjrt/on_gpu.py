@@ -10,13 +10,14 @@ import numpy as np
 from heron.errors import HeronError
 from heron.pjrt.buffer import Buffer
 from heron.pjrt.event import Event, all_of
-from heron.runtime.cuda.array import put
+from heron.runtime.cuda.array import DeviceArray, put
+from heron.runtime.cuda.devices import CudaDevices
 from heron.runtime.cuda.driver import CallFailed
 from heron.runtime.cuda.executable import CudaExecutable, copied
 
 if TYPE_CHECKING:
     from heron.pjrt.device import Device
-    from heron.pjrt.loaded import ExecuteOptions, LoadedExecutable
+    from heron.pjrt.loaded import ExecuteOptions, Given, LoadedExecutable
     from heron.runtime.cuda.device import Device as Gpu
 
 #: what a token's buffer holds
@@ -76,6 +77,17 @@ def _enqueue(program: CudaExecutable, gpu: Gpu, given: Sequence[tuple[Any, bool]
             for n in program.overwritten:
                 arrays[n] = arrays[n] if given[n][1] else copied(arrays[n])
     return program.on_device(*arrays, donate=takes)
+
+
+def run_together(executable: LoadedExecutable, given: list[Given]) -> list[list[DeviceArray]]:
+    """The outputs of all devices of a program on several GPUs, when they are there; arrays of the host are copied."""
+    gpus = [cast("Gpu", device.gpu) for device in executable.devices]
+    rows: list[list[Any]] = []
+    for gpu, each in zip(gpus, given, strict=True):
+        rows.append([put(a, gpu) if isinstance(a, np.ndarray) else a for a in each.arrays()])
+    gives = [[is_given for _, is_given in each.values] for each in given]
+    given.clear()
+    return cast(CudaDevices, executable.program).run_there(rows, gives, gpus)
 
 
 def _mark(gpu: Gpu) -> int:

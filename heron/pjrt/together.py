@@ -6,12 +6,15 @@ import threading
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
 
+import numpy as np
+
+from heron.pjrt import on_gpu
 from heron.pjrt.buffer import Buffer
 from heron.pjrt.event import Event
 from heron.pjrt.worker import Worker
 
 if TYPE_CHECKING:
-    from heron.pjrt.loaded import ExecuteOptions, LoadedExecutable
+    from heron.pjrt.loaded import ExecuteOptions, Given, LoadedExecutable
 
 
 class Launches:
@@ -69,10 +72,10 @@ def run(
 
     def launch() -> None:
         try:
-            arrays = [g.arrays() for g in given]
-            donates = any(g.donates for g in given)
-            given.clear()
-            results = executable.program.run_devices(arrays, donate=donates)
+            if executable.devices[0].gpu is not None:
+                results = on_gpu.run_together(executable, given)
+            else:
+                results = run_on_host(executable, given)
         except Exception as error:
             fail(outputs, done, error)
             return
@@ -83,6 +86,13 @@ def run(
     is_ready = all(b.ready.is_ready for row in rows for b in row)
     executable.client.launches.submit(launch, executable.is_small and is_ready)
     return list(zip(outputs, done, strict=True))
+
+
+def run_on_host(executable: LoadedExecutable, given: list[Given]) -> list[list[np.ndarray]]:
+    """The outputs of all devices of a program whose arrays are the host's."""
+    arrays, donates = [g.arrays() for g in given], any(g.donates for g in given)
+    given.clear()
+    return executable.program.run_devices(arrays, donate=donates)
 
 
 def fail(outputs: Sequence[Sequence[Buffer]], done: Sequence[Event], error: BaseException) -> None:

@@ -11,10 +11,12 @@ import pytest
 import heron
 from heron import HeronError, pjrt
 from heron.hlo.ir import types
+from heron.pjrt import shardings
 from tests.pjrt.test_client import ADD, DONATES
 from tests.pjrt.under_jax import run
 from tests.rehearsal.compiling import learn, rehearsed
 from tests.rehearsal.driver import Recorder
+from tests.rehearsal.nccl import rehearsed_devices
 
 X = np.arange(4, dtype=np.float32)
 
@@ -141,3 +143,49 @@ with rehearsed() as recorder:
 """,
         HERON_TARGET="cuda",
     )
+
+
+SHARED = """HloModule shared, num_partitions=2, input_output_alias={ {}: (0, {}, may-alias) }
+
+f {
+  a = f32[] parameter(0)
+  b = f32[] parameter(1)
+  ROOT c = f32[] add(a, b)
+}
+
+ENTRY main {
+  x = f32[4] parameter(0), sharding={devices=[2]<=[2]}
+  s = f32[4] multiply(x, x)
+  zero = f32[] constant(0)
+  t = f32[] reduce(s, zero), dimensions={0}, to_apply=f
+  b = f32[4] broadcast(t), dimensions={}
+  ROOT y = f32[4] add(x, b), sharding={devices=[2]<=[2]}
+}
+"""
+
+
+def test_a_program_on_several_gpus() -> None:
+    """Arrays stay on their GPUs, a donated one is the program's."""
+    with rehearsed_devices(3) as nccl:
+        client = pjrt.Client("cuda", devices=3)
+        assert [d.gpu and d.gpu.ordinal for d in client.devices] == [0, 1, 2]
+        options = pjrt.CompileOptions(num_partitions=2, device_assignment=((1, 2),))
+        program: Any = client.compile(SHARED, options)
+        module = shardings.for_devices(program.source.clone(), options)
+        learn(program.program, module, nccl.recorder, heron.Options())
+        for _ in range(2):
+            parts = [client.buffer_from_host(X[2 * n : 2 * n + 2], client.devices[1 + n]) for n in range(2)]
+            before = nccl.recorder.count("cuMemcpyDtoHAsync_v2")
+            outputs, events = program.execute_sharded([[p] for p in parts])
+            for event in events:
+                event.await_()
+            assert nccl.recorder.count("cuMemcpyDtoHAsync_v2") == before
+            np.testing.assert_array_equal(np.concatenate([row[0].to_host() for row in outputs]), X + 14)
+            assert [row[0].device.id for row in outputs] == [1, 2] and all(p.deleted for p in parts)
+        assert nccl.count("ncclAllReduce") == 4
+        client.close()
+
+
+def test_more_devices_than_gpus() -> None:
+    with rehearsed(devices=2), pytest.raises(HeronError, match="TGT008"):
+        pjrt.Client("cuda", devices=3)

@@ -5,11 +5,14 @@ from __future__ import annotations
 import threading
 from collections.abc import Sequence
 from functools import cached_property, partial
+from typing import Any
 
 import numpy as np
 
 from heron.runtime.collectives import mpi
 from heron.runtime.collectives.executable import DevicesExecutable
+from heron.runtime.cuda.array import DeviceArray
+from heron.runtime.cuda.device import Device
 from heron.runtime.cuda.driver import driver
 from heron.runtime.cuda.executable import CudaExecutable
 from heron.runtime.cuda.nccl.binding import nccl
@@ -18,7 +21,7 @@ from heron.runtime.cuda.nccl.gpus import choose, need_different
 from heron.runtime.cuda.nccl.team import OnDevice, Team
 from heron.runtime.cuda.nccl.watch import Launch
 from heron.runtime.cuda.program import GpuProgram
-from heron.runtime.executable import ProgramInfo
+from heron.runtime.executable import ProgramInfo, need_devices
 from heron.runtime.thunks import CollectiveThunk, walk
 
 #: one launch on several GPUs at a time: devices must come to their collectives in one order
@@ -31,7 +34,7 @@ class CudaDevices(DevicesExecutable):
     def __init__(self, info: ProgramInfo, code: CudaExecutable, timeout: int) -> None:
         super().__init__(info)
         self.code, self.timeout, self._info = code, timeout, info
-        self._teams: dict[tuple[int, ...], Team] = {}
+        self._teams: dict[tuple[tuple[int, ...], ...], Team] = {}
 
     @property
     def program(self) -> GpuProgram:
@@ -48,32 +51,51 @@ class CudaDevices(DevicesExecutable):
         return list({id(t): t for t in found}.values())
 
     def launch(self, rows: list[list[np.ndarray]], donate: bool, places: Sequence[int]) -> list[list[np.ndarray]]:
+        return self._run(rows, None, places)
+
+    def run_there(
+        self, rows: Sequence[list[DeviceArray]], gives: Sequence[Sequence[bool]], gpus: Sequence[Device]
+    ) -> list[list[DeviceArray]]:
+        """Run on arrays of these GPUs, one GPU a device; the outputs, when they are there. ``gives``: of each argument,
+        whether the program may take it. Raises as `run_devices` does, RUN049 for arrays elsewhere."""
+        need_devices(len(rows), self.devices)
+        return self._run(rows, gives, range(self.devices), gpus)
+
+    def _run(
+        self,
+        rows: Sequence[list[Any]],
+        gives: Sequence[Sequence[bool]] | None,
+        places: Sequence[int],
+        gpus: Sequence[Device] = (),
+    ) -> list[list[Any]]:
+        """One launch. ``gpus``: those that are given; else they are chosen."""
+        key = (tuple(places), tuple(gpu.ordinal for gpu in gpus))
         with _LAUNCH:
-            team = self._teams.get(tuple(places))
+            team = self._teams.get(key)
             if team is None or any(one.gpu.driver is not driver() for one in team.each):
-                team = self._teams[tuple(places)] = self._team(places)
+                team = self._teams[key] = self._team(places, gpus)
             groups = [group for t in self.collectives for group in t.groups]
             acquired = team.cliques.acquire(groups, team.share)
             for one in team.each:
                 one.place.begin(acquired)
-            works = [partial(one.work, row, team.cliques) for one, row in zip(team.each, rows, strict=True)]
-            jobs = team.crew.start(works)
+            each = zip(team.each, rows, gives or [None] * len(rows), strict=True)
+            jobs = team.crew.start([partial(one.work, row, team.cliques, takes) for one, row, takes in each])
             where = [one.place for one in team.each]
             launch = Launch(jobs, where, self.collectives, team.cliques, list(acquired.values()), self.timeout)
             error = launch.wait()
             if error is not None:
                 error = team.stop(jobs, launch.acquired, error)
                 if team.hangs:
-                    del self._teams[tuple(places)]
+                    del self._teams[key]
                 raise error
             return [job.result for job in jobs]
 
-    def _team(self, places: Sequence[int]) -> Team:
+    def _team(self, places: Sequence[int], given: Sequence[Device]) -> Team:
         """The GPUs for devices of this process. Raises RUN083, RUN089, RUN090 and RUN093 where they cannot run."""
         several = len(places) < self.devices
         processes = mpi.processes_of(self.devices, places) if several else [0] * self.devices
         host = mpi.place_on_this_host() if several else 0
-        gpus = choose(self.target, self.program.sm, len(places), host)
+        gpus = given or choose(self.target, self.program.sm, len(places), host)
         nccl_ = nccl()
         if several:
             need_different(gpus, places)

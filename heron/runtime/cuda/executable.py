@@ -108,12 +108,7 @@ class CudaExecutable(Executable):
         loaded = self._loaded
         if loaded is None or loaded.epoch != loaded.device.epoch:
             loaded = self.load()
-        kinds = self._arguments
-        if len(arrays) != len(kinds):
-            self.signature.check([np.empty(0)] * len(arrays))
-        for n, (array, kind) in enumerate(zip(arrays, kinds, strict=True)):
-            if not kind.takes(array) or array.device is not loaded.device:
-                self._refuse(n, array, loaded.device)
+        self.check_there(arrays, loaded.device)
         with loaded.device.at_work(self.name):
             try:
                 return self._enqueue(loaded, list(arrays), donate)
@@ -121,6 +116,15 @@ class CudaExecutable(Executable):
                 if not error.is_fault or error.thunk is None:
                     raise
                 raise self._fault(error, loaded.device.reset()) from error
+
+    def check_there(self, arrays: Seq[DeviceArray], device: Device) -> None:
+        """Raise RUN001 to RUN003, RUN047 and RUN049 for arrays of a device that do not fit."""
+        kinds = self._arguments
+        if len(arrays) != len(kinds):
+            self.signature.check([np.empty(0)] * len(arrays))
+        for n, (array, kind) in enumerate(zip(arrays, kinds, strict=True)):
+            if not kind.takes(array) or array.device is not device:
+                self._refuse(n, array, device)
 
     def _enqueue(self, loaded: Loaded, arrays: list[DeviceArray], donate: bool) -> list[DeviceArray]:
         device = loaded.device

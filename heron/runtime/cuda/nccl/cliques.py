@@ -6,7 +6,6 @@ the same GPUs. The lowest rank's process makes the id; a program acquires all it
 
 from __future__ import annotations
 
-import contextlib
 import threading
 import time
 import weakref
@@ -14,7 +13,6 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from heron.errors import HeronError
 from heron.runtime.cuda.nccl.binding import Nccl, NcclFailed, nccl
 
 if TYPE_CHECKING:
@@ -129,8 +127,6 @@ class Cliques:
         lock = clique.calling[number]
         came = lock.acquire(timeout=_COURTESY)
         try:
-            with contextlib.suppress(HeronError):  # of a device that is lost, or being reset
-                clique.gpus[number].make_current()
             self.nccl.library.ncclCommAbort(communicator)  # its result matters to nobody any more
         finally:
             if came:

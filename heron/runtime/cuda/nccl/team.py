@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-
-import numpy as np
+from typing import Any
 
 from heron.errors import HeronError
 from heron.runtime.collectives import current, mpi
+from heron.runtime.cuda.array import DeviceArray
 from heron.runtime.cuda.device import Device
 from heron.runtime.cuda.driver import CallFailed
-from heron.runtime.cuda.executable import CudaExecutable
+from heron.runtime.cuda.executable import CudaExecutable, copied
 from heron.runtime.cuda.loaded import Loaded
 from heron.runtime.cuda.nccl.cliques import PATIENCE, Clique, Cliques, Members, cliques_of
 from heron.runtime.cuda.nccl.crew import Crew, Job, wait_for
@@ -37,8 +37,9 @@ class OnDevice(CudaExecutable):
     def _load(self, device: Device) -> Loaded:
         return Loaded(device, self.program, self.assignment.allocations, self.place)
 
-    def work(self, arrays: list[np.ndarray], cliques: Cliques) -> list[np.ndarray]:
-        """The work of the device's thread in a launch. A fault is for whoever waits: others must stop first."""
+    def work(self, arrays: list[Any], cliques: Cliques, takes: Sequence[bool] | None) -> list[Any]:
+        """The work of the device's thread in a launch: on arrays of the host, or on its own with ``takes``, which it
+        may take. A fault is for whoever waits: others must stop first."""
         current.set_device_number(self.place.number)
         acquired = [self.place.cliques[members] for members in sorted(self.place.cliques)]
         self.gpu.make_current()
@@ -49,11 +50,19 @@ class OnDevice(CudaExecutable):
             for clique in acquired:
                 clique.users.add(loaded)
             try:
-                return self._on_copies(loaded, arrays)
+                return self._on_copies(loaded, arrays) if takes is None else self._there(loaded, arrays, takes)
             except HeronError as error:
                 if (placed := self._placed(error)) is error:
                     raise
                 raise placed from error
+
+    def _there(self, loaded: Loaded, arrays: list[DeviceArray], takes: Sequence[bool]) -> list[DeviceArray]:
+        """Run on arrays of the device, and wait."""
+        self.check_there(arrays, loaded.device)
+        own = [copied(a) if n in self.overwritten and not takes[n] else a for n, a in enumerate(arrays)]
+        outputs = self._enqueue(loaded, own, donate=True)
+        loaded.device.synchronize()
+        return outputs
 
     def settle(self, failed: BaseException | None) -> HeronError | None:
         """Have the device ready for the next launch: wait for what is enqueued, on all streams, or reset it after a
