@@ -18,6 +18,7 @@ from heron.passes.calls.scan_rewriter import ScanRewriter
 from heron.passes.calls.sort_rewriter import SortRewriter
 from heron.passes.collectives.all_reduce_promotion import AllReducePromotion
 from heron.passes.collectives.async_collective_creator import AsyncCollectiveCreator
+from heron.passes.collectives.collective_major_dimension import CollectiveMajorDimension
 from heron.passes.collectives.collective_reduction_expander import CollectiveReductionExpander
 from heron.passes.control_flow.computation_deduplicator import ComputationDeduplicator
 from heron.passes.control_flow.conditional_to_select import ConditionalToSelect
@@ -93,7 +94,9 @@ def optimise() -> Pipeline:
             DotAlgorithmRewriter(),
             OperandUpcaster(one_type=False),
             BatchnormExpander(),
+            # what NCCL takes: its own reductions, and pieces that lie in one place
             CollectiveReductionExpander(),
+            CollectiveMajorDimension(),
             # the computations of maps and reductions stand inside kernels, which have no branches
             ConditionalToSelect(),
             MapInliner(),

@@ -52,11 +52,14 @@ PASSES = (
     "collective-permute-decomposer",
     "collectives-schedule-linearizer",
     "windowed-einsum",
+    "collective-reduction-expander",
+    "collective-major-dimension",
 )
 #: options with which a pass finds something in these programs
 OPTIONS = {
     "all-reduce-blueconnect": {"devices_per_host": 2},
     "all-reduce-promotion": {"types": "f32=f64"},
+    "collective-major-dimension": {"rows": 1},
 }
 REDUCERS = """
 add { a = f32[] parameter(0) b = f32[] parameter(1) ROOT s = f32[] add(a, b) }
