@@ -19,6 +19,7 @@ from heron.codegen.transforms import (
     cse,
     erase_dead_functions,
     expand_float_ops,
+    fence_masks,
     flatten_tensors,
     inliner,
     lower_gpu,
@@ -71,7 +72,7 @@ _GPU = (
 )
 
 PIPELINES: dict[Target, tuple[Step, ...]] = {
-    "cpu": (*_TO_FLAT, *_TO_POINTERS, *_steps(lower_math_cpu)),
+    "cpu": (*_TO_FLAT, *_TO_POINTERS, *_steps(fence_masks, lower_math_cpu)),
     "gpu": _GPU,
     "sim": _GPU,  # the simulator binds libdevice's names to the host's maths library
 }
