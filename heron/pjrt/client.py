@@ -121,7 +121,8 @@ class Client:
         stages = executable.stages
         assert isinstance(stages, Stages)
         scheduled = stages.compilation.scheduled
-        facts = about(source, scheduled, program_cost(scheduled, self.target).seconds, together)
+        cost = program_cost(scheduled, self.target)
+        facts = about(source, scheduled, cost.computing if together else cost.seconds, together)
         return LoadedExecutable(self, executable, options, facts, lambda: scheduled, lambda: source)
 
     def _placed(self, options: CompileOptions) -> CompileOptions:

@@ -28,6 +28,8 @@ if TYPE_CHECKING:
 
 #: a run estimated to take less is done by the calling thread: handing it to another one takes as long
 _SMALL_SECONDS = 100e-6
+#: devices that take less together take turns on the calling thread: to wake theirs takes longer
+_SMALL_TURNS = 300e-6
 
 
 @dataclass(frozen=True, slots=True)
@@ -110,7 +112,9 @@ class LoadedExecutable:
         only_arrays = all(s.is_array for s in (*self.parameters, *self.outputs))
         #: whether nothing but arrays goes in and row-major ones out, none is donated, and the caller itself runs it
         on_host = self.devices[0].gpu is None
-        self.runs_at_once = on_host and self.is_small and only_arrays and not self.donated and len(self.devices) == 1
+        devices = len(self.devices)
+        is_one_run = devices == 1 or about.together and devices * about.seconds < _SMALL_TURNS
+        self.runs_at_once = on_host and self.is_small and only_arrays and not self.donated and is_one_run
         if any(minor_to_major(s) != row_major(s.rank) for s in self.outputs if s.is_array) or about.on_host:
             self.runs_at_once = False
         self.is_deleted = False

@@ -153,11 +153,51 @@ found = jax.jit(product)(put(0 * a, "x", "y"), put(b, "y"))
 same(found, 0 * a + 4)
 """
 
+#: what native code runs alone, from the second call on: devices take turns
+AGAIN = """
+import gc
+from heron.pjrt.c_api.slots import quick
+local = lambda p: (lax.psum(p, "x") + lax.all_gather(p, "y", axis=1).sum(1), p * lax.axis_index("y"))
+f = jax.jit(jax.shard_map(local, mesh=mesh, in_specs=P("x", "y"), out_specs=(P(None, "y"), P("x", "y")), check_vma=False))
+s = put(a, "x", "y")
+wanted = [np.asarray(x) for x in f(s)]
+for n in range(3):
+    c, d = f(s)
+    same(d, wanted[1], "x", "y")
+del c, d
+gc.collect()
+live, before = quick.live_cells(), [device.memory_stats()["bytes_in_use"] for device in jax.devices()]
+results = [f(s) for _ in range(20)]
+assert quick.live_cells() == live + 20 * 16, quick.live_cells() - live
+assert [device.memory_stats()["bytes_in_use"] for device in jax.devices()] == [x + 20 * 64 for x in before]
+for c, d in results:
+    assert [x.device for x in d.addressable_shards] == [x.device for x in s.addressable_shards]
+    same(d, wanted[1], "x", "y")
+    np.testing.assert_array_equal([x.data for x in c.addressable_shards], [x.data for x in f(s)[0].addressable_shards])
+del results, c, d
+gc.collect()
+assert quick.live_cells() == live
+half = jax.make_mesh((4,), ("x",), devices=jax.devices()[4:])  # other devices than the first
+g = jax.jit(jax.shard_map(lambda p: lax.psum(p, "x"), mesh=half, in_specs=P("x"), out_specs=P()))
+t = jax.device_put(a, NamedSharding(half, P("x")))
+for _ in range(4):
+    found = g(t)
+    same(found, a.reshape(4, 2, 8).sum(0))
+    assert found.sharding.device_set == set(jax.devices()[4:])
+s.delete()
+try:
+    f(s)
+except RuntimeError as error:
+    assert "deleted" in str(error)
+else:
+    raise AssertionError
+"""
+
 
 @pytest.mark.parametrize(
     "script",
-    [SHARDINGS, MANUAL, EXPLICIT, DEVICES, DONATION, ASKED, CALLBACKS, CUSTOM],
-    ids=["shardings", "manual", "explicit", "devices", "donation", "asked", "callbacks", "custom"],
+    [SHARDINGS, MANUAL, EXPLICIT, DEVICES, DONATION, ASKED, CALLBACKS, CUSTOM, AGAIN],
+    ids=["shardings", "manual", "explicit", "devices", "donation", "asked", "callbacks", "custom", "again"],
 )
 def test_on_eight_devices(script: str) -> None:
     run(HEAD + script, HERON_DEVICES="8")

@@ -45,6 +45,11 @@ class ProgramCost:
         return sum(s.seconds for s in self.steps)
 
     @property
+    def computing(self) -> float:
+        """Seconds without those in which devices exchange values."""
+        return sum(s.seconds for s in self.steps if communicates(s.instruction) is None)
+
+    @property
     def launches(self) -> float:
         return sum(s.runs for s in self.steps)
 

@@ -157,7 +157,7 @@ class Function:
             result = f"{result} ({found[3]})"
         assert len(given) == len(arguments), signature
         text = f"call {result} {callee}({', '.join(given)})"
-        if result == "void":
+        if found[1] == "void":
             self.line(text)
             return Value("", "void", self)
         return self.op(text, found[1])

@@ -93,6 +93,10 @@ class _Writer:
         thread = self.python("PyEval_SaveThread")
         f.call(f"void {self.plan['program']}(ptr)", self.buffers)
         self.python("PyEval_RestoreThread", thread)
+        failed = self.plan["failed"]
+        with f.unless(failed.is_null()), f.when(f.load("i32", failed).ne(0)):  # it stays busy
+            self.python("Py_DecRef", self.result)
+            self.refuse()
         self.give_back()
         f.ret(self.result)
 

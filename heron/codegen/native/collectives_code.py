@@ -20,6 +20,7 @@ from collections.abc import Mapping
 
 from heron.codegen.llvm.text import Function, Module
 from heron.codegen.llvm.values import Value, View
+from heron.codegen.native import turns_code
 from heron.codegen.native.common_code import for_good
 from heron.runtime.collectives.exchange import Way
 from heron.runtime.collectives.state import (
@@ -69,6 +70,7 @@ def text() -> str:
     """LLVM text of the functions for this machine."""
     module = Module()
     module.variable(f"@slice = internal constant [2 x i64] [i64 0, i64 {_SLICE}]")
+    turns_code.write(module)
     _write_wait(module)
     _write_meet(module)
     _write_fetch(module)
@@ -102,9 +104,16 @@ def _write_wait(module: Module) -> None:
         with f.when(last.eq(clique["local"])):
             f.store("i32", 0, clique.at("arrived"), order="monotonic")
             f.store("i32", before + 1, generation, order="seq_cst")
+            with f.when(world["turns"].ne(0)):
+                world["idle"] = 0
             with f.when(f.load("i32", sleepers, order="seq_cst").ne(0)):
                 _wake(f, generation)
             f.ret(0, "i32")
+        with f.when(world["turns"].ne(0)), f.repeat():
+            _return_if_complete(f, generation, before)
+            with f.when(f.load("i32", failed, order="monotonic").ne(0)):
+                f.ret(1, "i32")
+            f.call(turns_code.GIVE, device.address)
         dozes, awake = f.fork(device["dozes"].ne(0))
         with dozes:
             device["dozes"] = device["dozes"] - 1

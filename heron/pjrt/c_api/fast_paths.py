@@ -234,41 +234,51 @@ def _write_run(module: Module) -> None:
     with module.function("internal i1 @heron_run(ptr %plan, ptr %args) noinline") as f:
         plan = f.view(f.arguments[0], PlanCell)
         args = f.view(f.arguments[1], abi.struct("PJRT_LoadedExecutable_Execute_Args"))
-        count, outputs = plan["arguments"], plan["outputs"]
+        devices, count, outputs = plan["devices"], plan["arguments"], plan["outputs"]
+        all_arguments, all_outputs = devices * count, devices * outputs
         device = args.pointer("execute_device")
         is_here = device.is_null() | device.eq(plan.pointer("device"))
-        _decline_unless(f, args["num_devices"].eq(1), args["num_args"].eq(count), is_here)
-        values = f.op(f"alloca ptr, i64 {count}", "ptr")
-        row = f.load("ptr", args.pointer("output_lists"))
-        _collect(f, f.load("ptr", args.pointer("argument_lists")), values, count)
+        _decline_unless(f, args["num_devices"].eq(devices), args["num_args"].eq(count), is_here)
+        values = f.op(f"alloca ptr, i64 {all_arguments}", "ptr")
+        with f.loop(0, devices) as d:
+            _collect(f, _row(f, args, "argument_lists", d), f.at(values, d * count, "ptr"), count)
+        _each(f, PYTHON["Py_IncRef"], values, all_arguments)
         call = plan.pointer("call")
-        result = f.call(f"ptr {call}(ptr, ptr, i64)", plan.pointer("self"), values, count)
-        _each(f, PYTHON["Py_DecRef"], values, count)
+        result = f.call(f"ptr {call}(ptr, ptr, i64)", plan.pointer("self"), values, all_arguments)
+        _each(f, PYTHON["Py_DecRef"], values, all_arguments)
         with f.when(result.is_null()):
             f.call(PYTHON["PyErr_Clear"])
             f.ret("false", "i1")
         known = shared(f)
-        with f.when(result.eq(known["refusal"]) | known["free_count"].below(outputs)):
+        with f.when(result.eq(known["refusal"]) | known["free_count"].below(all_outputs)):
             f.call(PYTHON["Py_DecRef"], result)
             f.ret("false", "i1")
-        with f.loop(0, outputs) as n:
-            f.store("ptr", _output(f, plan, result, n), f.at(row, n, "ptr"))
-        f.call(free_cells.COUNT, plan.pointer("counters"), outputs, plan["bytes"], plan["largest"])
-        f.call(PYTHON["Py_DecRef"], result)
         events = args.pointer("device_complete_events")
-        with f.when(events.ne("null")):
-            f.store("ptr", known["done"], events)
+        with f.loop(0, devices) as d:
+            with f.loop(0, outputs) as n:
+                cell = _output(f, plan, result, d * outputs + n)
+                f.store("ptr", cell, f.at(_row(f, args, "output_lists", d), n, "ptr"))
+            counters = f.load("ptr", f.at(plan.pointer("counters"), d, "ptr"))
+            f.call(free_cells.COUNT, counters, outputs, plan["bytes"], plan["largest"])
+            with f.when(events.ne("null")):
+                f.store("ptr", known["done"], f.at(events, d, "ptr"))
+        f.call(PYTHON["Py_DecRef"], result)
         f.ret("true", "i1")
 
 
+def _row(f: Function, args: View, lists: str, device: Value) -> Value:
+    """The list of a device's buffers."""
+    return f.load("ptr", f.at(args.pointer(lists), device, "ptr"))
+
+
 def _collect(f: Function, buffers: Value, values: Value, count: Value) -> None:
-    """The arrays of all arguments, if they are there. While the program runs, their buffers may end: they are held."""
+    """The arrays of a device's arguments, if they are there. While the program runs, their buffers may end, and the
+    caller holds the arrays."""
     with f.loop(0, count) as n:
         cell = f.view(f.load("ptr", f.at(buffers, n, "ptr")), BufferCell)
         array = cell.pointer("array")
         _decline_unless(f, array.ne("null"), cell["is_deleted"].eq(0))
         f.store("ptr", array, f.at(values, n, "ptr"))
-    _each(f, PYTHON["Py_IncRef"], values, count)
 
 
 def _each(f: Function, signature: str, values: Value, count: Value) -> None:

@@ -67,11 +67,13 @@ PYTHONS, NATIVE, ADOPTED, FREE = range(4)
 
 class PlanCell(Cell):
     """The plan by which native code runs a program: a C function ``call(self, arguments, count)`` that returns a tuple
-    of arrays, its device, and templates of the cells of its outputs, of `bytes` in all, the largest of `largest`."""
+    of arrays, its first device, and how many ``devices`` run together. ``arguments``, ``outputs``: of one device, of
+    `bytes` in all, the largest of `largest`. ``cells``: templates of the cells of all outputs. ``counters``: their
+    addresses, by device."""
 
     _fields_ = [
         *(("call", _PTR), ("self", _PTR), ("arguments", _I64), ("device", _PTR), ("outputs", _I64)),
-        *(("cells", _PTR), ("counters", _PTR), ("bytes", _I64), ("largest", _I64)),
+        *(("cells", _PTR), ("counters", _PTR), ("bytes", _I64), ("largest", _I64), ("devices", _I64)),
     ]
 
 

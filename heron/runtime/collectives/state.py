@@ -25,6 +25,8 @@ GIVEN_UP, MISMATCH, OUTSIDE = 1, 2, 3
 #: waited for
 HELPER = "collectives"
 COLLECTIVE, WORKER, LAUNCH, WAIT = "heron_collective", "heron_device", "heron_launch", "heron_await"
+#: the function that runs all devices on the caller's thread (`turns.py`)
+TURNS = "heron_turns"
 
 
 class World(ctypes.Structure):
@@ -32,6 +34,11 @@ class World(ctypes.Structure):
     threads are to end. ``done``: devices that have ended this launch; the caller sleeps on it. ``count``: devices.
     ``looks``: how often a device looks for the others before it gives way; ``patience``: nanoseconds of that before it
     sleeps; ``dozes``: the meetings at which it sleeps at once when it has given way for as long at once.
+
+    Where devices take turns on one thread, ``turns`` is how many in a row may bring nothing before it is said that they
+    wait for each other forever, else 0; ``idle``: those so far; ``left``: devices that have not ended; ``stride``:
+    bytes from the table of one device to the next; ``context``: of the caller; ``taken``: the address of a number that
+    is 1 while a program uses the stacks.
     """
 
     _fields_ = [
@@ -45,7 +52,12 @@ class World(ctypes.Structure):
         ("looks", ctypes.c_int32),
         ("patience", ctypes.c_int64),
         ("dozes", ctypes.c_int32),
-        ("_line2", ctypes.c_int32 * 9),
+        ("turns", ctypes.c_int32),
+        ("idle", ctypes.c_int32),
+        ("left", ctypes.c_int32),
+        ("stride", ctypes.c_int64),
+        ("context", ctypes.c_void_p),
+        ("taken", ctypes.c_void_p),
     ]
 
 
@@ -54,6 +66,8 @@ class Device(ctypes.Structure):
     `COMPUTES` or `ENDED`; ``steps``: meetings it has been at. ``failed``: it left a collective without a result.
     ``pool``: the threads that share its kernels. ``cliques``: a table of their addresses. ``program``, ``buffers``:
     what it runs, and the table it gets. ``dozes``: meetings at which it sleeps at once from now on.
+
+    Where devices take turns: ``context``, of its own; ``stack`` and ``stack_bytes``; ``next``: the device after it.
     """
 
     _fields_ = [
@@ -68,8 +82,12 @@ class Device(ctypes.Structure):
         ("cliques", ctypes.c_void_p),
         ("program", ctypes.c_void_p),
         ("buffers", ctypes.c_void_p),
+        ("context", ctypes.c_void_p),
+        ("stack", ctypes.c_void_p),
+        ("stack_bytes", ctypes.c_int64),
+        ("next", ctypes.c_void_p),
         ("dozes", ctypes.c_int32),
-        ("_line", ctypes.c_int32 * 13),
+        ("_line", ctypes.c_int32 * 7),
     ]
 
 

@@ -18,6 +18,7 @@ from typing import Any
 import numpy as np
 
 from heron.runtime import array_pool, compiled, numpy_api
+from heron.runtime.collectives.turns import Turns
 from heron.runtime.memory import HostMemory
 
 #: allocations a program may have: their table lies on the stack
@@ -31,7 +32,9 @@ Call = Callable[..., Any]
 
 
 class Plan(ctypes.Structure):
-    """A program as the native code sees it. ``busy``: 0 free, 1 scratch in use, -1 there is none."""
+    """A program as the native code sees it. ``busy``: 0 free, 1 scratch in use, -1 there is none. ``failed``: the
+    address of a number that is not 0 after a run that failed, or null; the plan refuses that run and all later ones.
+    """
 
     _fields_ = [
         ("program", ctypes.c_void_p),
@@ -42,6 +45,7 @@ class Plan(ctypes.Structure):
         ("allocations", ctypes.c_int64),
         ("table", ctypes.c_void_p),
         ("busy", ctypes.c_int64),
+        ("failed", ctypes.c_void_p),
     ]
 
 
@@ -129,11 +133,50 @@ def quick_call(program: int, memory: HostMemory, arguments: Arrays, donate: bool
     return _builtin(function, plan, planner.keep)
 
 
+def quick_devices(memory: HostMemory, arguments: Arrays, turns: Turns) -> Call | None:
+    """As `quick_call`, for all devices of a program, which take turns: it takes the arguments of the first device, then
+    those of the others, and gives their outputs alike. None of them is donated."""
+    function = load()
+    devices, tables = len(turns.devices), table_words(memory)
+    if not function or devices * tables > _MOST:
+        return None
+    outputs: list[Output] = []
+    given: list[Argument] = []
+    words: list[int] = []
+    keep: list[Any] = [turns]
+    for n, device in enumerate(turns.devices):
+        planner = _Planner(memory, arguments, False, Begin(n * tables + 1, n * len(arguments), len(outputs)))
+        if not planner.fits():
+            return None
+        given += [planner.argument(k) for k in range(len(arguments))]
+        outputs += planner.outputs()
+        words += [device, *planner.table_of(memory.borrow())]
+        keep.append(planner.keep)
+    planner = _Planner(memory, arguments, False)
+    plan = planner.whole(turns.address, given, outputs, words)
+    plan.busy, plan.failed = 0, turns.failed
+    return _builtin(function, plan, [*keep, *planner.keep])
+
+
+def table_words(memory: HostMemory) -> int:
+    """The length of a device's table, which begins with the device."""
+    return 1 + len(memory.allocations)
+
+
+@dataclass(frozen=True, slots=True)
+class Begin:
+    """The places of a device's first allocation, argument and output among those of all."""
+
+    allocation: int = 0
+    argument: int = 0
+    output: int = 0
+
+
 class _Planner:
     """Makes the `Plan` of one program. ``keep``: everything the plan has addresses of."""
 
-    def __init__(self, memory: HostMemory, arguments: Arrays, donate: bool) -> None:
-        self.memory, self.arguments, self.donate = memory, arguments, donate
+    def __init__(self, memory: HostMemory, arguments: Arrays, donate: bool, begin: Begin = Begin()) -> None:
+        self.memory, self.arguments, self.donate, self.begin = memory, arguments, donate, begin
         self.keep: list[Any] = [memory]
         places = memory.places
         parameters = [a for a in memory.allocations if a.kind == "parameter"]
@@ -154,27 +197,35 @@ class _Planner:
 
     def plan(self, program: int) -> Plan:
         arguments = [self.argument(n) for n in range(len(self.arguments))]
-        outputs = self.outputs()
         arenas = self.memory.borrow()  # for good: other calls at the same time have their own
-        self.keep.append(arenas)
-        allocations = self.memory.allocations
+        plan = self.whole(program, arguments, self.outputs(), self.table_of(arenas))
+        plan.busy = 0 if arenas else -1
+        return plan
+
+    def whole(self, program: int, arguments: list[Argument], outputs: list[Output], table: list[int]) -> Plan:
+        """The plan of these parts."""
         plan = Plan(
             program=program,
             arguments=len(arguments),
             argument=self.table(Argument, arguments),
             outputs=len(outputs),
             output=self.table(Output, outputs),
-            allocations=len(allocations),
-            table=self.words([_base(self.memory, arenas, a.number) for a in allocations]),
-            busy=0 if arenas else -1,
+            allocations=len(table),
+            table=self.words(table),
         )
         self.keep.append(plan)
         return plan
+
+    def table_of(self, arenas: dict[int, np.ndarray]) -> list[int]:
+        """The addresses of all allocations that do not come with a call."""
+        self.keep.append(arenas)
+        return [_base(self.memory, arenas, a.number) for a in self.memory.allocations]
 
     def argument(self, n: int) -> Argument:
         dtype, dims = self.arguments[n]
         number = self.allocation_of[n]
         given = self.donate and number in self.begins
+        number += self.begin.allocation
         flags = numpy_api.C_CONTIGUOUS | numpy_api.ALIGNED | (numpy_api.WRITEABLE if given else 0)
         size = _bytes(dtype, dims)
         return Argument(self.object(dtype), len(dims), self.words(dims), number, flags, size, int(given))
@@ -184,17 +235,17 @@ class _Planner:
         first: dict[int, int] = {}
         for n, (s, (dtype, dims)) in enumerate(zip(self.memory.output_slices, self.memory.outputs, strict=True)):
             number, size = s.allocation, _bytes(dtype, dims)
-            origin = self.begins.get(number, -1)
+            origin, same = self.begins.get(number, -1), first.get(number, -1)
             handler = array_pool.handler() if size >= array_pool.LARGE else None
             found.append(
                 Output(
                     dtype=self.object(dtype),
                     rank=len(dims),
                     dims=self.words(dims),
-                    allocation=number,
+                    allocation=self.begin.allocation + number,
                     bytes=size,
-                    same=first.get(number, -1),
-                    origin=origin,
+                    same=same if same < 0 else self.begin.output + same,
+                    origin=origin if origin < 0 else self.begin.argument + origin,
                     given=int(self.donate and origin >= 0),
                     handler=None if handler is None else self.object(handler),
                 )

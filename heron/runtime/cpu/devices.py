@@ -12,9 +12,11 @@ from heron.runtime.collectives import current, mpi, team
 from heron.runtime.collectives.executable import DevicesExecutable
 from heron.runtime.collectives.mpi import Exchange
 from heron.runtime.collectives.state import GIVEN_UP, Cliques, Device, World
+from heron.runtime.collectives.turns import Turns
+from heron.runtime.cpu.call import Call, Entry, entry, quick_devices, table_words
 from heron.runtime.cpu.executable import HostCalls, View
 from heron.runtime.cpu.profile import Profile
-from heron.runtime.executable import ProgramInfo
+from heron.runtime.executable import ProgramInfo, array_facts
 from heron.runtime.memory import HostMemory
 from heron.runtime.object_code import Object
 from heron.runtime.thunks import HostThunk
@@ -85,6 +87,7 @@ class CpuDevices(DevicesExecutable):
         self._memory = HostMemory(info.assignment, info.signature)
         self._cliques: dict[tuple[int, ...], list[Cliques]] = {}
         self._exchange: Exchange | None = None
+        self._quick: Call | None = None
         self._table = ctypes.c_void_p * (1 + len(self._memory.allocations))
 
     @property
@@ -114,6 +117,18 @@ class CpuDevices(DevicesExecutable):
         for arena in arenas:
             memory.give_back(arena)
         return [results for _, results in bound]
+
+    def native_entry(self) -> Entry | None:
+        """The quick way for native code, on the arguments of all devices, which take turns on the caller's thread; None
+        where a call has work for Python."""
+        if self._hosts.keep or mpi.is_active():
+            return None
+        if self._quick is None:
+            cliques = Cliques(self.groups, range(self.devices), 0)
+            turns = Turns(self.program, cliques, self.devices, 8 * table_words(self._memory))
+            leaves = [s for p in self.signature.parameters for _, s in p.leaves() if s.is_array]
+            self._quick = quick_devices(self._memory, array_facts(leaves), turns)
+        return entry(self._quick)
 
     def _elsewhere(self, places: Sequence[int]) -> int:
         """The address of the function that brings arrays of other processes; 0 where all devices are in this one."""

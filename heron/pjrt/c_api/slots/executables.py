@@ -261,7 +261,7 @@ def execute(args: Any) -> None:
             raise error
     _write(args, outputs, events)
     if executable.runs_at_once:
-        have_cells(len(executable.outputs))
+        have_cells(len(executable.devices) * len(executable.outputs))
         if not handle.cell.plan:
             _give_plan(handle)
 

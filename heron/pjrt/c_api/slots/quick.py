@@ -14,6 +14,7 @@ from heron.pjrt.c_api.free_cells import Kind, Shared
 from heron.pjrt.c_api.handles import BufferCell, Handle, PlanCell
 from heron.pjrt.c_api.slots.events import DONE
 from heron.pjrt.c_api.slots.layouts import of_rank
+from heron.pjrt.device import Device
 from heron.pjrt.loaded import LoadedExecutable
 from heron.runtime import numpy_api
 
@@ -101,15 +102,16 @@ def plan(executable: LoadedExecutable) -> PlanCell | None:
     entry = executable.program.native_entry() if executable.runs_at_once else None
     if entry is None or not _fits(executable):
         return None
-    device = executable.devices[0]
-    cells = [_model(executable, n) for n in range(len(executable.outputs))]
+    devices, outputs = executable.devices, len(executable.outputs)
+    cells = [_model(executable, device, n) for device in devices for n in range(outputs)]
     sizes = [s.byte_size for s in executable.outputs]
     text = ctypes.create_string_buffer(b"".join(cells))
-    counters = device.memory_stats.counters
-    made = PlanCell(entry.function, entry.object, len(executable.parameters), device.handle, len(cells))
-    made.cells, made.counters = ctypes.addressof(text), ctypes.addressof(counters)
+    each = [device.memory_stats.counters for device in devices]
+    counters, place = handles.pointers(map(ctypes.addressof, each))
+    made = PlanCell(entry.function, entry.object, len(executable.parameters), devices[0].handle, outputs)
+    made.cells, made.counters, made.devices = ctypes.addressof(text), place, len(devices)
     made.bytes, made.largest = sum(sizes), max(sizes, default=0)
-    made.keep = entry, text, counters
+    made.keep = entry, text, each, counters
     return made
 
 
@@ -118,13 +120,13 @@ def _fits(executable: LoadedExecutable) -> bool:
     return (
         numpy_api.known_layout()
         and max(ranks, default=0) <= handles.MOST_DIMS
-        and len(executable.parameters) <= fast_paths.MOST_ARGUMENTS
+        and len(executable.devices) * len(executable.parameters) <= fast_paths.MOST_ARGUMENTS
     )
 
 
-def _model(executable: LoadedExecutable, n: int) -> bytes:
-    """The fields that all cells of an output share."""
-    shape, device = executable.outputs[n], executable.devices[0]
+def _model(executable: LoadedExecutable, device: Device, n: int) -> bytes:
+    """The fields that all cells of an output on a device share."""
+    shape = executable.outputs[n]
     cell = BufferCell(device.handle, device.default_memory.handle, element_types.number(shape.element_type), 0, 1)
     cell.num_dims, cell.size, cell.layout = shape.rank, shape.byte_size, of_rank(shape.rank)
     cell.born, cell.counters = handles.NATIVE, ctypes.addressof(device.memory_stats.counters)
