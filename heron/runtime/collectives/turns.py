@@ -34,7 +34,7 @@ class Stacks:
 
     @staticmethod
     def of(count: int) -> Stacks:
-        """Those of the process for so many devices; they stay."""
+        """The stacks of the process for so many devices; they stay."""
         with _LOCK:
             if count not in _STACKS:
                 _STACKS[count] = Stacks(count)
