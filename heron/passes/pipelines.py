@@ -123,7 +123,7 @@ def simplification() -> Fixpoint:
 
 @named_pipeline("exchanges")
 def exchanges(*more: Pass) -> Pipeline:
-    """Fewer and smaller exchanges between devices, of programs that were partitioned here or came so; then `more`."""
+    """Fewer and smaller exchanges between devices, of programs that were partitioned here or came so."""
     return WithCollectives(
         "exchanges",
         [

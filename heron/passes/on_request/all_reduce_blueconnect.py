@@ -25,9 +25,12 @@ from heron.passes.rewriting.building import array, reshape
 class AllReduceBlueconnect(Pass):
     """Replaces an all-reduce across machines by a reduce-scatter, a smaller all-reduce, and an all-gather.
 
-    Devices are numbered machine by machine, with ``devices_per_host`` in each. Each device of a machine sums its part
-    over the machine, then over the machines, and the whole is gathered within the machine: an element crosses the slow
-    links once for each machine, not for each device. Source: Cho et al., BlueConnect, MLSys 2019.
+    Each device of a machine sums its part over the machine, then over the machines, and the whole is gathered within the
+    machine: an element crosses the slow links once for each machine, not for each device. Source: Cho et al.,
+    BlueConnect, MLSys 2019.
+
+    Devices are numbered machine by machine. ``devices_per_host``: in each; 0: as many as the target's nearest links
+    join, 8 without a target.
 
     HloModule example, replica_count=16
 
@@ -43,14 +46,17 @@ class AllReduceBlueconnect(Pass):
     """
 
     name = "all-reduce-blueconnect"
-    devices_per_host: int = 8
+    devices_per_host: int = 0
 
     def run(self, module: Module, ctx: PassContext) -> bool:
         changed = False
+        per_host = self.devices_per_host or (ctx.target.links[0].devices if ctx.target and ctx.target.links else 8)
+        if not per_host:  # the links join any number of devices
+            return False
         channels = free_channels(module)
         for c in module.non_fusion_computations():
             for i in c.instructions:
-                levels = self._levels(i, module) if i.opcode == "all-reduce" and is_alone(i) else None
+                levels = _levels(i, module, per_host) if i.opcode == "all-reduce" and is_alone(i) else None
                 if levels is None:
                     continue
                 c.replace(i, _in_three_steps(i, *levels, module, channels))
@@ -58,28 +64,29 @@ class AllReduceBlueconnect(Pass):
                 changed = True
         return changed
 
-    def _levels(self, i: Instruction, module: Module) -> tuple[Groups, Groups] | None:
-        """Groups within machines, and groups of the devices that have the same place in them.
 
-        None unless each group has as many members on each of several machines, more than one on each.
-        """
-        within: list[list[int]] = []
-        across: list[list[int]] = []
-        sizes: set[int] = set()
-        for group in device_groups(i, module):
-            machines: dict[int, list[int]] = defaultdict(list)
-            for device in group:
-                machines[device // self.devices_per_host].append(device)
-            members = list(machines.values())
-            sizes |= {len(m) for m in members}
-            if len(members) < 2 or len(sizes) != 1:
-                return None
-            within += members
-            across += np.array(members).T.tolist()
-        (size,) = sizes
-        if size < 2 or i.shape.num_elements % size:
+def _levels(i: Instruction, module: Module, per_host: int) -> tuple[Groups, Groups] | None:
+    """Groups within machines, and groups of the devices that have the same place in them.
+
+    None unless each group has as many members on each of several machines, more than one on each.
+    """
+    within: list[list[int]] = []
+    across: list[list[int]] = []
+    sizes: set[int] = set()
+    for group in device_groups(i, module):
+        machines: dict[int, list[int]] = defaultdict(list)
+        for device in group:
+            machines[device // per_host].append(device)
+        members = list(machines.values())
+        sizes |= {len(m) for m in members}
+        if len(members) < 2 or len(sizes) != 1:
             return None
-        return tuple(map(tuple, within)), tuple(map(tuple, across))
+        within += members
+        across += np.array(members).T.tolist()
+    (size,) = sizes
+    if size < 2 or i.shape.num_elements % size:
+        return None
+    return tuple(map(tuple, within)), tuple(map(tuple, across))
 
 
 def _in_three_steps(
