@@ -94,16 +94,14 @@ def optimise() -> Pipeline:
             DotAlgorithmRewriter(),
             OperandUpcaster(one_type=False),
             BatchnormExpander(),
-            # what NCCL takes: its own reductions, and pieces that lie in one place
-            CollectiveReductionExpander(),
-            CollectiveMajorDimension(),
+            # fewer exchanges first; then what NCCL takes: sums of types that it adds up, its own reductions, and pieces
+            # that lie in one place. Ahead of the inliner, for other reductions become maps
+            shared.exchanges(AllReducePromotion(), CollectiveReductionExpander(), CollectiveMajorDimension()),
             # the computations of maps and reductions stand inside kernels, which have no branches
             ConditionalToSelect(),
             MapInliner(),
             ReduceWindowRewriter(block=1024, enough=256, single_pass=True),
             shared.simplification(),
-            # sums of narrow integers in a type that NCCL adds up
-            shared.exchanges(AllReducePromotion()),
             *shared.loops(),
             WhileConditionToBody(),
             # dots as libraries take them: transposes that this makes are folded into operands or simplified away

@@ -51,6 +51,7 @@ class CollectiveMajorDimension(Pass):
     """
 
     name = "collective-major-dimension"
+    aliases = ("all-gather-major-dimension-rewriter",)
     constraints = (
         Constraint("collective-reduction-expander", "collective-major-dimension", "what that leaves is in rows, too"),
     )
@@ -104,6 +105,8 @@ def _move(i: Instruction, dim: int, size: int) -> None:
 def _pieces_first(x: Instruction, dim: int, piece: int) -> Instruction:
     """An array as pieces of dimension `dim`, numbered by a new first dimension."""
     dims = x.shape.dims
+    if dims[dim] == piece:
+        return reshape(x, (1, *dims))
     cut = reshape(x, (*dims[:dim], dims[dim] // piece, piece, *dims[dim + 1 :]))
     return transpose(cut, (dim, *(d for d in range(len(dims) + 1) if d != dim)))
 
@@ -111,4 +114,6 @@ def _pieces_first(x: Instruction, dim: int, piece: int) -> Instruction:
 def _pieces_back(x: Instruction, shape: Shape, dim: int) -> Instruction:
     """The array of that shape whose pieces are these."""
     rank = len(x.shape.dims)
+    if x.shape.dims[0] == 1:
+        return reshape(x, shape.dims)
     return reshape(transpose(x, (*range(1, dim + 1), 0, *range(dim + 1, rank))), shape.dims)

@@ -53,7 +53,11 @@ class CollectiveReductionExpander(Pass):
     """
 
     name = "collective-reduction-expander"
-    constraints = (Constraint("collective-reduction-expander", "map-inliner", "it makes maps of other reducers"),)
+    constraints = (
+        Constraint("collective-reduction-expander", "map-inliner", "it makes maps of other reducers"),
+        Constraint("all-reduce-promotion", "collective-reduction-expander", "a wider sum sends less than all operands"),
+        Constraint("reduce-scatter-creator", "collective-reduction-expander", "that looks for all-reduces"),
+    )
 
     def run(self, module: Module, ctx: PassContext) -> bool:
         exact, changed = not ctx.options.allows("finite-only"), False

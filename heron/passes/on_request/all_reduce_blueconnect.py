@@ -25,8 +25,8 @@ from heron.passes.rewriting.building import array, reshape
 class AllReduceBlueconnect(Pass):
     """Replaces an all-reduce across machines by a reduce-scatter, a smaller all-reduce, and an all-gather.
 
-    Each device of a machine sums its part over the machine, then over the machines, and the whole is gathered within the
-    machine: an element crosses the slow links once for each machine, not for each device. Source: Cho et al.,
+    Each device of a machine sums its part over the machine, then over the machines, and the whole is gathered within
+    the machine: an element crosses the slow links once for each machine, not for each device. Source: Cho et al.,
     BlueConnect, MLSys 2019.
 
     Devices are numbered machine by machine. ``devices_per_host``: in each; 0: as many as the target's nearest links

@@ -45,7 +45,7 @@ PASSES = (
     "all-reduce-blueconnect",
     "all-gather-pad-ds-simplifier",
     "all-gather-remove-degenerate-dims",
-    "all-gather-major-dimension-rewriter",
+    "collective-major-dimension",
     "canonicalize-all-gather-for-cse",
     "collective-select-folder",
     "collective-permute-cycle-decomposer",

@@ -73,7 +73,7 @@ FILES: dict[str, list[tuple[str, dict[str, Any]]]] = {
     f"{_COLLECTIVES}/collectives_schedule_linearizer_test.cc": [("collectives-schedule-linearizer", {})],
     f"{_COLLECTIVES}/convert_async_collectives_to_sync_test.cc": [("async-to-sync", {})],
     f"{_GPU}/collectives/all_gather_dynamic_slice_simplifier_test.cc": [("all-gather-dynamic-slice-simplifier", {})],
-    f"{_GPU}/collectives/all_gather_major_dimension_rewriter_test.cc": [("all-gather-major-dimension-rewriter", {})],
+    f"{_GPU}/collectives/all_gather_major_dimension_rewriter_test.cc": [("collective-major-dimension", {"rows": 1})],
     f"{_GPU}/collectives/all_gather_optimizer_test.cc": [("all-gather-optimizer", {})],
     f"{_GPU}/collectives/all_reduce_blueconnect_test.cc": [("all-reduce-blueconnect", {"devices_per_host": 4})],
     f"{_GPU}/collectives/all_reduce_decomposer_test.cc": [("all-reduce-decomposer", {})],
