@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+import contextlib
 import pathlib
+import threading
+from collections.abc import Callable, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
 
 import numpy as np
 import pytest
@@ -11,6 +15,8 @@ import heron
 from heron.evaluator import evaluate_devices
 from heron.hlo.ir.module import Module
 from heron.options import Options
+from heron.runtime.collectives import mpi
+from heron.runtime.cuda import devices
 from heron.runtime.cuda.devices import CudaDevices
 from tests.rehearsal.compiling import compile_devices, learn
 from tests.rehearsal.nccl import Nccl, rehearsed_devices
@@ -196,3 +202,50 @@ def test_programs_share_communicators() -> None:
             agree(module_of(body.replace("3,5", f"3,{width}"), reducer("f32")), nccl)
         assert nccl.count("ncclCommInitRank") == 4 and nccl.count("ncclGetUniqueId") == 1
         assert sorted({device for device, text in nccl.calls if "InitRank" in text}) == [0, 1, 2, 3]
+
+
+class _Processes(threading.local):
+    """Threads in the role of processes: ``rank`` is the thread's."""
+
+    rank = 0
+
+
+def test_devices_in_several_processes(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each process has two of four devices and its share of the GPUs; ids go from one to the other. MPI itself:
+    ``mpi_ids``."""
+    here, ids, meeting = _Processes(), dict[tuple[int, ...], Future[bytes]](), threading.Barrier(2)
+    told: list[object] = [None, None]
+
+    def shared(members: Sequence[int], processes: Sequence[int], make: Callable[[], bytes], size: int, _: int) -> bytes:
+        found = ids.setdefault(tuple(members), Future())
+        if processes[members[0]] == here.rank:
+            found.set_result(make())
+        assert len(found.result(10)) == size
+        return found.result(10)
+
+    def gathered(rows: list[object]) -> list[object]:
+        told[here.rank] = rows
+        meeting.wait(10)
+        return [row for each in told for row in each]  # type: ignore[attr-defined]
+
+    monkeypatch.setattr(mpi, "shared", shared)
+    monkeypatch.setattr(mpi, "gathered", gathered)
+    monkeypatch.setattr(mpi, "processes_of", lambda devices, places: [n // 2 for n in range(devices)])
+    monkeypatch.setattr(mpi, "place_on_this_host", lambda: here.rank)
+    monkeypatch.setattr(devices, "_LAUNCH", contextlib.nullcontext())
+    module = heron.parse("HloModule m, num_partitions=4\n" + LOOP)
+    inputs = inputs_of(module)
+    wanted = evaluate_devices(module, inputs)
+
+    def process(rank: int) -> list[list[np.ndarray]]:
+        here.rank, places = rank, range(2 * rank, 2 * rank + 2)
+        for _ in range(2):
+            rows = program.run_devices([inputs[n] for n in places], places=places)
+        return rows
+
+    with rehearsed_devices(4) as nccl:
+        program = compile_devices(module, nccl.recorder)
+        with ThreadPoolExecutor(2) as pool:
+            found = [row for rows in pool.map(process, range(2)) for row in rows]
+        assert all((g[0] == w[0]).all() for g, w in zip(found, wanted, strict=True))
+        assert nccl.count("ncclGetUniqueId") == 3 and nccl.count("ncclCommInitRank") == 8
