@@ -26,11 +26,15 @@ class Gpu:
 
     def check(self, name: str, *flags: str) -> None:
         """Run a program as tests/gpu/one.py does; fail with what is wrong."""
-        if self.rehearse:
-            flags = (*flags, "--rehearse")
         if self.prepared:
             flags = (*flags, "--prepared", self.prepared)
-        command = [sys.executable, "-m", "tests.gpu.one", name, *flags]
+        self.run("tests.gpu.one", name, *flags)
+
+    def run(self, module: str, *arguments: str) -> None:
+        """Run a module that prints what is wrong, in a process of its own; fail with that."""
+        if self.rehearse:
+            arguments = (*arguments, "--rehearse")
+        command = [sys.executable, "-m", module, *arguments]
         here = Path(__file__).parents[2]
         try:
             done = subprocess.run(command, capture_output=True, text=True, check=False, cwd=here, timeout=LIMIT)

@@ -72,7 +72,12 @@ class GpuMachine(Machine):
         plain = GpuProgram(lowered.thunks, entries(lowered.kernels), (), self.target.llvm_cpu, self.options.graphs)
         tiled = partial(blocks.codes, blocks.of(lowered.kernels), self.target, self.code_cache)
         code = CompiledGpu(info, plain, ptx, tiled)
-        return code if self.devices.count == 1 else CudaDevices(info, code, self.options.device_timeout)
+        if self.devices.count == 1:
+            return code
+        captured, by_host = plan.exchanges(plan.plan(plain.thunks, plain.outputs))
+        where = "CUDA graphs" if self.options.graphs else "streams"
+        info.trace.note(f"collectives by NCCL: {captured} in {where}, {by_host} whose sizes the host reads")
+        return CudaDevices(info, code, self.options.device_timeout)
 
     def ptx(self, text: str, name: str = "kernels", trace: Trace | None = None) -> str:
         """PTX of all kernels; empty when there are none. A cache keeps it under that name, and the trace says so."""

@@ -342,6 +342,26 @@ def _nodes(section: Section, indent: str) -> Iterator[str]:
                 yield from _nodes(part, indent + "    ")
 
 
+def exchanges(steps: Plan) -> tuple[int, int]:
+    """The number of collectives that are nodes of graphs, and of those that the host begins itself."""
+    captured = by_host = 0
+    for step in steps:
+        inner: tuple[Plan, ...] = ()
+        match step:
+            case Section():
+                captured += sum(isinstance(t, CollectiveThunk) for t in step.thunks())
+            case HostExchange():
+                by_host += 1
+            case HostLoop():
+                inner = (step.condition, step.body)
+            case HostBranch():
+                inner = step.branches
+        for part in inner:
+            more = exchanges(part)
+            captured, by_host = captured + more[0], by_host + more[1]
+    return captured, by_host
+
+
 def counts(steps: Plan) -> dict[str, int]:
     """The number of graphs, nodes and steps of the host in a plan, including those inside loops of the host."""
     found = {"graphs": 0, "nodes": 0, "host steps": 0}

@@ -18,6 +18,7 @@ from heron.options import Options
 from heron.runtime.collectives import mpi
 from heron.runtime.cuda import devices
 from heron.runtime.cuda.devices import CudaDevices
+from tests.gpu import nccl as one_gpu
 from tests.rehearsal.compiling import compile_devices, learn
 from tests.rehearsal.nccl import Nccl, rehearsed_devices
 from tests.runtime.collectives.test_exchange import FORMS, LOOP, inputs_of, module_of, ragged, reducer
@@ -122,6 +123,7 @@ def test_in_loops_and_branches() -> None:
     with rehearsed_devices(4) as nccl:
         program = agree(heron.parse("HloModule m, num_partitions=4\n" + LOOP), nccl, runs=3)
         assert "host: branch" in program.stage("graph") and nccl.recorder.count("cuGraphLaunch")
+        assert "collectives by NCCL: 15 in CUDA graphs, 0 whose sizes the host reads" in program.trace.notes
 
 
 def test_collectives_of_a_graph_come_one_after_the_other() -> None:
@@ -149,6 +151,7 @@ def test_ragged_all_to_all(width: int) -> None:
         inputs.append([x[0], x[1], starts, sizes, places, sizes])
     with rehearsed_devices(4) as nccl:
         program = agree(module, nccl, inputs)
+        assert "collectives by NCCL: 0 in CUDA graphs, 1 whose sizes the host reads" in program.trace.notes
         before = [list(row) for row in inputs]
         inputs[2][4], inputs[2][3] = inputs[2][4].copy(), inputs[2][3].copy()
         inputs[2][4][3], inputs[2][3][3] = 19, 2
@@ -249,3 +252,10 @@ def test_devices_in_several_processes(monkeypatch: pytest.MonkeyPatch) -> None:
             found = [row for rows in pool.map(process, range(2)) for row in rows]
         assert all((g[0] == w[0]).all() for g, w in zip(found, wanted, strict=True))
         assert nccl.count("ncclGetUniqueId") == 3 and nccl.count("ncclCommInitRank") == 8
+
+
+def test_a_device_with_itself_alone() -> None:
+    """As a machine with one GPU tests NCCL: ``pytest tests/gpu/test_nccl.py``."""
+    with rehearsed_devices(1) as nccl:
+        assert not one_gpu.check(nccl.recorder)
+        assert nccl.count("ncclCommInitRank") == 1 and nccl.count("ncclBroadcast") and nccl.count("ncclReduceScatter")
