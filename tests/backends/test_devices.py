@@ -9,6 +9,7 @@ import heron
 from heron.compiling import compile
 from heron.errors import HeronError
 from heron.hlo.ir.module import Module
+from heron.targets import libcuda
 
 TARGETS = ("cpu", "sim:sm_90")
 
@@ -62,9 +63,10 @@ def test_arguments_that_are_parts_of_arrays() -> None:
             assert (several.run_devices([[part], [part]])[1][0] == 2 * part * part).all()
 
 
-def test_a_gpu_program_compiles_and_says_that_it_cannot_run() -> None:
+def test_a_gpu_program_compiles_without_a_gpu(monkeypatch: pytest.MonkeyPatch) -> None:
     body = "x = f32[4] parameter(0) ROOT r = f32[4] all-reduce(x), replica_groups={}, to_apply=add"
     program = compile(module_of(", replica_count=2", body), "sm_90")
     assert program.devices == 2 and "all-reduce" in program.stage("thunks")
-    with pytest.raises(HeronError, match="RUN089"):
+    monkeypatch.setattr(libcuda, "library", lambda: None)
+    with pytest.raises(HeronError, match="RUN030"):
         program.run_devices([[np.ones(4, np.float32)]] * 2)

@@ -10,6 +10,7 @@ from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
 
 from heron.analysis.devices.groups import device_groups, device_pairs
+from heron.backends.calls import transfers
 from heron.backends.calls.host import call, memory_order
 from heron.backends.devices import Devices
 from heron.backends.reducers import reducer
@@ -54,10 +55,10 @@ def collective(lowering: Lowering, i: Instruction) -> list[Thunk]:
 
 
 def transfer(lowering: Lowering, i: Instruction) -> list[Thunk]:
-    """A send or a receive between simulated devices. Raises GEN002 elsewhere."""
-    if not lowering.target.sim or i.is_host_transfer or Devices.of(lowering.module).count == 1:
+    """A send or a receive between devices. Raises GEN002 on CPUs, and for transfers to the host."""
+    if not lowering.target.is_gpu or i.is_host_transfer or Devices.of(lowering.module).count == 1:
         raise no_code(i, lowering.target.name)
-    return on_host(lowering, i)
+    return on_host(lowering, i) if lowering.target.sim else transfers.exchanged(lowering, i)
 
 
 def device_number(lowering: Lowering, i: Instruction) -> list[Thunk]:

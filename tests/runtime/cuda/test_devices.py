@@ -259,3 +259,38 @@ def test_a_device_with_itself_alone() -> None:
     with rehearsed_devices(1) as nccl:
         assert not one_gpu.check(nccl.recorder)
         assert nccl.count("ncclCommInitRank") == 1 and nccl.count("ncclBroadcast") and nccl.count("ncclReduceScatter")
+
+
+def transfers(first: str, second: str, tied: str) -> Module:
+    """A send and a receive of a ring of devices. ``tied``: what keeps the end of the first behind the second."""
+    pairs = 'frontend_attributes={_xla_send_recv_source_target_pairs="{{0,1},{1,2},{2,0}}"}'
+    begin = {
+        "s": f"s = (f32[3], u32[], token[]) send(y, t), channel_id=1, {pairs}",
+        "r": f"r = (f32[3], u32[], token[]) recv(t), channel_id=1, {pairs}",
+    }
+    ends = {"s": "e = token[] send-done(s), channel_id=1", "r": "d = (f32[3], token[]) recv-done(r), channel_id=1"}
+    return module_of(f"""x = f32[3] parameter(0)
+    y = f32[3] negate(x)
+    t = token[] after-all()
+    {begin[first]}
+    {begin[second]}, control-predecessors={{{first}}}
+    {ends[first]}{tied}
+    {ends[second]}
+    z = f32[3] get-tuple-element(d), index=0
+    ROOT q = f32[3] add(z, x)""")
+
+
+@pytest.mark.parametrize(("first", "second"), ["sr", "rs"])
+def test_a_send_and_a_receive_are_one_exchange(first: str, second: str) -> None:
+    with rehearsed_devices(4) as nccl:
+        agree(transfers(first, second, f", control-predecessors={{{second}}}"), nccl)
+        assert nccl.count("ncclSend") == nccl.count("ncclRecv") == 6
+
+
+def test_a_receive_that_ends_before_its_send_begins() -> None:
+    module = transfers("r", "s", "")
+    named = {i.name: i for i in module.entry.instructions}
+    named["s"].add_control_predecessor(named["d"])
+    with pytest.raises(heron.HeronError, match="GEN002") as error:
+        heron.compile(module, "sm_90")
+    assert "'r' ends before 's' begins" in str(error.value)
