@@ -300,7 +300,8 @@ def recurrent_network() -> Case:
         _, out = lax.scan(cell, jnp.zeros((xs.shape[1], 64)), xs)
         return jnp.mean(out)
 
-    params = {n: f32(r, *d, scale=0.1) for n, d in {"xz": (16, 64), "hz": (64, 64), "xh": (16, 64), "hh": (64, 64)}.items()}
+    sizes = {"xz": (16, 64), "hz": (64, 64), "xh": (16, 64), "hh": (64, 64)}
+    params = {n: f32(r, *d, scale=0.1) for n, d in sizes.items()}
     return Case(jax.value_and_grad(loss), (params, f32(r, 12, 8, 16)), m, (P(None, "model"), P(None, "data")))
 
 

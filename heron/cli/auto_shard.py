@@ -17,6 +17,8 @@ from heron.hlo.sharding.mesh import Mesh
 from heron.targets import Target
 from heron.trace.summary import size
 
+#: the part of the limit that the search plans with: a compiled program may need more than the estimate
+ROOM = 0.8
 _UNITS = {"": 1, "K": 2**10, "M": 2**20, "G": 2**30, "T": 2**40}
 
 
@@ -28,14 +30,23 @@ class AutoReport:
     found: Found
     limit: float
 
+    def need_fit(self, peak: float, devices: int) -> None:
+        """Raise CLI065 where a device's program, as compiled, takes more than the limit."""
+        if peak <= self.limit:
+            return
+        what = f"no shardings were found with which a device needs no more than {size(self.limit)}"
+        alone = size(self.found.before.memory)
+        why = f"with the best of {self.found.tries} it needs {size(peak)}, with nothing split about {alone}"
+        hint = f"more than {devices} devices, a higher --memory, or recomputation in the program"
+        raise HeronError("CLI065", what, where=f"--memory {size(self.limit)}", why=why, hint=hint)
+
     def lines(self) -> list[str]:
         """The outcome in words."""
         before, after = self.found.before, self.found.after
-        fits = "" if after.memory <= self.limit else f", more than the limit of {size(self.limit)}"
         return [
             f"chosen, of {self.found.tries} programs: {' '.join(f'--in {o}' for o in self.options) or 'nothing'}",
-            f"cost, in bytes sent: {size(before.cost)} → {size(after.cost)};"
-            f" memory of a device: {size(before.memory)} → {size(after.memory)}{fits}",
+            f"cost of a run, in bytes sent: {size(before.cost)} → {size(after.cost)};"
+            f" estimated memory of a device: {size(before.memory)} → {size(after.memory)}",
         ]
 
     def to_json(self) -> dict[str, Any]:
@@ -66,7 +77,7 @@ def shard_parameters(module: Module, mesh: Mesh | None, limit: float, target: Ta
     if mesh is not None and given.mesh.mesh != mesh:
         given = ProgramShardings(AtomicMesh.of(mesh))
     given.mesh = weighted(given.mesh, target)
-    found = choose_parameters(module, given, limit)
+    found = choose_parameters(module, given, limit * ROOM)
     options: list[str] = []
     for n, i in enumerate(module.entry.parameters):
         s = found.shardings.get(i)

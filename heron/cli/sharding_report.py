@@ -8,6 +8,7 @@ from typing import Any
 
 from heron.analysis.cost.communication import WAYS, communicates, group_size
 from heron.analysis.cost.program import program_cost
+from heron.analysis.cost.step import step_cost
 from heron.analysis.sharding.program import ProgramShardings
 from heron.analysis.sharding.propagate import Propagated
 from heron.analysis.sharding.reasons import Reasons, Refused, Step, sharding_text
@@ -131,7 +132,7 @@ class ShardingReport:
         return ShardingReport(module, shardings.mesh, shardings, done, made, before, auto=auto, decisions=decisions)
 
     def partition(self, target: Target) -> None:
-        """Make one device's program and estimate its collectives on a machine."""
+        """Make one device's program and estimate its collectives on a machine. Raises CLI065."""
         module = self.module.clone()
         try:
             _run(module, PassContext(target=target), partitioned())
@@ -141,6 +142,8 @@ class ShardingReport:
         self.partitioned = module
         self._compile(module.clone(), target)
         self.transfers = list(_transfers(module, target))
+        if self.auto is not None:
+            self.auto.need_fit(self.peak, self.mesh.count)
 
     @property
     def wire_bytes(self) -> float:
@@ -172,7 +175,7 @@ class ShardingReport:
 
         compilation = Compilation(module, target, Options(), Trace())
         self.peak = Memory.of(compilation.buffers).peak
-        self.seconds = program_cost(compilation.scheduled, target).seconds
+        self.seconds = step_cost(compilation.scheduled, target).seconds
 
     def why(self, name: str) -> Answer:
         """The chain of steps that led to a value's sharding, and what was refused. Raises CLI039."""

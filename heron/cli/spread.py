@@ -12,6 +12,7 @@ from heron.cli.mesh import annotate, mesh_of_text, remeshed
 from heron.errors import HeronError
 from heron.hlo.ir.module import Module
 from heron.hlo.sharding import Mesh
+from heron.passes.control_flow.call_inliner import CallInliner
 from heron.passes.devices import sharded
 from heron.passes.framework.base import Pass
 from heron.passes.framework.context import PassContext
@@ -50,6 +51,8 @@ class Spread:
         if is_bare and (chosen is not None or self.devices):
             chosen = self._scaled(chosen or Mesh((("devices", self.devices),)))
             annotate(module, chosen, self.inputs, self.outputs)
+        if self.limit is not None:
+            ctx.run_pass(CallInliner(), module)  # the search looks at one computation at a time
         for step in steps_ahead():
             ctx.run_pass(step, module)
         if not is_bare and (chosen is not None or self.devices):

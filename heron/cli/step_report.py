@@ -51,7 +51,9 @@ class StepReport:
 
     @staticmethod
     def of(module: Module, spread: Spread | None, target: Target, options: Options, trace: Trace) -> StepReport:
-        """Compile `module`, spread over a mesh where that is asked for, and estimate a run. `module` is changed."""
+        """Compile `module`, spread over a mesh where that is asked for, and estimate a run. `module` is changed.
+
+        Raises CLI065 where it does not fit into the memory that is given."""
         ctx = PassContext(options, target, trace)
         auto = None if spread is None else spread.over(module, ctx)
         mesh = "" if module.num_partitions == 1 else str(mesh_of(module))
@@ -59,6 +61,8 @@ class StepReport:
         made = compilation.scheduled
         devices = made.num_partitions * made.replica_count
         cost, memory = program_cost(made, target), Memory.of(compilation.buffers)
+        if auto is not None:
+            auto.need_fit(memory.peak, devices)
         return StepReport(module.name, target, mesh, devices, step_cost(made, target), cost, memory, auto)
 
     @property

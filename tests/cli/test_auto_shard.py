@@ -21,9 +21,16 @@ def network(tmp_path: Path) -> str:
 
 
 def test_what_was_chosen(network: str) -> None:
-    text = heron("shard", network, "--mesh", "x=2,y=4", "--auto", "--memory", "6MB").out
+    text = heron("shard", network, "--mesh", "x=2,y=4", "--auto", "--memory", "7MB").out
     assert "--in 0=x,- --in 1=-,y --in 2=y,-" in text
-    assert "memory of a device: 26.0 MiB → 5.0 MiB" in text
+    assert "estimated memory of a device: 26.0 MiB → 5.0 MiB" in text
+
+
+@pytest.mark.parametrize("command", ["shard", "cost"])
+def test_too_little_memory(network: str, command: str) -> None:
+    shown = heron(command, network, "--mesh", "x=2,y=4", "--auto", "--memory", "1MB")
+    assert shown.code != 0 and "CLI065" in shown.err and "1.0 MiB" in shown.err
+    assert "with the best of" in shown.err and "with nothing split about 26.0 MiB" in shown.err
 
 
 def test_options_say_the_same(network: str) -> None:

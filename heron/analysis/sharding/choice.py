@@ -180,7 +180,7 @@ class _Search:
         return list(found)
 
     def _scattered(self, projection: Projection, axes: Axes) -> Iterator[Axes]:
-        """The atoms of a factor with those along which a shared operand is a partial sum: a reduce-scatter brings that."""
+        """The atoms of a factor with those of the sums of a shared operand: a reduce-scatter brings that."""
         for each in self.q.shared:
             rest = tuple(sorted(each.difference(*projection.axes)))
             if rest:

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import heapq
 from collections import Counter
-from collections.abc import Hashable, Iterator, Sequence
+from collections.abc import Hashable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from heron.analysis.sharding.choice import Choice, alternatives, compute_shardings
@@ -192,9 +192,9 @@ class Search:
         own = sum([self._own(i, way) for i in self.order if (way := self.choice(i)) is not None])
         return own + sum(self.moved.values())
 
-    def memory(self) -> float:
-        """The most bytes that a device has at a time in values that are no parameters."""
-        return self.held.fill(False)
+    def memory(self, called: Mapping[Instruction, float]) -> float:
+        """The most bytes that a device has at a time in values that are no parameters; `called` see `Held.fill`."""
+        return self.held.fill(False, called)
 
     # -- the search --------------------------------------------------------------------------------------------------
     def run(self) -> None:

@@ -8,6 +8,7 @@ from math import prod
 import numpy as np
 
 from heron.analysis.sharding.choice import Choice
+from heron.hlo.facts import updated_operands
 from heron.hlo.ir.instruction import Instruction
 from heron.hlo.ir.shape import Shape
 from heron.hlo.sharding.atoms import AtomicMesh, Axes, TensorSharding
@@ -15,7 +16,8 @@ from heron.hlo.sharding.atoms import AtomicMesh, Axes, TensorSharding
 
 class Timeline:
     """The bytes that a device has while it runs instructions in an order, each value from its definition to its last
-    use. Values without a user stay to the end.
+    use. Values without a user stay to the end. What a loop carries is there from the beginning, and a value that is
+    updated where it lies counts once.
 
     Attributes:
         alive: the bytes of values at each place of the order.
@@ -23,10 +25,18 @@ class Timeline:
     """
 
     def __init__(self, order: Sequence[Instruction]) -> None:
-        self._first = {i: n for n, i in enumerate(order)}
+        self._place = {i: n for n, i in enumerate(order)}
+        self._first = {i: 0 if _is_carried(i) else n for i, n in self._place.items()}
         self._behind = dict.fromkeys(order, len(order))
         for n, i in enumerate(order):
             self._behind.update(dict.fromkeys(i.operands, n + 1))
+        #: for updates the operand in whose memory they are done, if it takes any
+        self._inside: dict[Instruction, Instruction] = {}
+        for n in range(len(order) - 1, -1, -1):
+            updated = updated_operands(order[n])
+            if len(updated) == 1 and self._behind[updated[0]] == n + 1 and updated[0].opcode != "parameter":
+                self._behind[updated[0]] = self._behind[order[n]]
+                self._inside[order[n]] = updated[0]
         self._sizes: dict[Instruction, float] = {}
         self.alive = np.zeros(len(order))
         self.extra = np.zeros(len(order))
@@ -34,25 +44,34 @@ class Timeline:
     def fill(self, sizes: Mapping[Instruction, float]) -> None:
         """Give these values their bytes; all others have none."""
         steps = np.zeros(len(self.alive) + 1)
-        for i, size in sizes.items():
-            steps[self._first[i]] += size
-            steps[self._behind[i]] -= size
         self._sizes = dict(sizes)
+        for i, size in sizes.items():
+            if not self._is_inside(i):
+                steps[self._first[i]] += size
+                steps[self._behind[i]] -= size
         self.alive = np.cumsum(steps[:-1])
 
     def put(self, i: Instruction, size: float) -> None:
         """Give a value other bytes."""
-        self.alive[self._first[i] : self._behind[i]] += size - self._sizes.get(i, 0.0)
+        if not self._is_inside(i):
+            self.alive[self._first[i] : self._behind[i]] += size - self._sizes.get(i, 0.0)
         self._sizes[i] = size
+
+    def _is_inside(self, i: Instruction) -> bool:
+        return i in self._inside and self._sizes.get(self._inside[i], 0.0) > 0
 
     def need(self, i: Instruction, size: float) -> None:
         """Give an instruction other bytes that it needs beside values."""
-        self.extra[self._first[i]] = size
+        self.extra[self._place[i]] = size
 
     @property
     def peak(self) -> float:
         """The most bytes at a time."""
         return float((self.alive + self.extra).max(initial=0.0))
+
+
+def _is_carried(i: Instruction) -> bool:
+    return i.opcode == "get-tuple-element" and i.operands[0].opcode == "parameter"
 
 
 class Held:
@@ -76,8 +95,9 @@ class Held:
         self.line = Timeline(order)
         self._sizes: dict[tuple[Shape, tuple[Axes, ...]], float] = {}
 
-    def fill(self, has_parameters: bool = True) -> float:
-        """Count all values anew, with or without parameters; the most bytes at a time."""
+    def fill(self, has_parameters: bool = True, called: Mapping[Instruction, float] | None = None) -> float:
+        """Count all values anew, with or without parameters; the most bytes at a time. ``called``: bytes of what loops,
+        branches and calls run."""
         self.line.fill(
             {
                 i: self._size(i, has)
@@ -86,6 +106,8 @@ class Held:
             }
         )
         self._note_copies({u for i in self.moved for u in i.users})
+        for i, size in (called or {}).items():
+            self.line.need(i, size)
         return self.line.peak
 
     def refill(self, changed: Collection[Instruction], turned: Collection[Instruction]) -> float:

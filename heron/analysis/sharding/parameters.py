@@ -8,11 +8,12 @@ what exceeds it is brought down first. Shardings that are given stay.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import product
 from math import inf, prod
 
+from heron.analysis.graph.call_graph import CallGraph
 from heron.analysis.sharding.improve import Search
 from heron.analysis.sharding.program import ProgramShardings
 from heron.analysis.sharding.propagate import propagate
@@ -20,6 +21,7 @@ from heron.analysis.values.trip_count import trip_count
 from heron.hlo.ir.computation import Computation
 from heron.hlo.ir.instruction import Instruction
 from heron.hlo.ir.module import Module
+from heron.hlo.ir.op import Trait
 from heron.hlo.ir.shape import Shape
 from heron.hlo.sharding import Axis
 from heron.hlo.sharding.atoms import AtomicMesh, Axes, TensorSharding
@@ -66,7 +68,10 @@ def choose_parameters(module: Module, shardings: ProgramShardings, limit: float 
 class _Choice:
     def __init__(self, module: Module, shardings: ProgramShardings, limit: float) -> None:
         self.module, self.given, self.limit = module, shardings, limit
-        self.runs = dict(_runs(module))
+        graph = CallGraph(module)
+        #: callees first, each with the number of times that it runs, as far as loops are known
+        self.order = graph.sequential()[::-1]
+        self.runs = _runs(self.order)
         self.tries = 0
 
     def run(self) -> Found:
@@ -112,14 +117,16 @@ class _Choice:
         for i, s in chosen.items():
             shardings.set(i, (), s)
         propagate(self.module, shardings)
-        cost = memory = 0.0
-        for c in self.module.non_fusion_computations():
+        cost, memory = 0.0, dict[Computation, float]()
+        for c in self.order:
             search = Search(c, shardings)
-            cost += search.total() * self.runs.get(c, 1)
-            memory = max(memory, search.memory())
+            cost += search.total() * self.runs[c]
+            called = {i: max(memory[b] for b in i.called) for i in search.order if i.has(Trait.CONTROL_FLOW)}
+            memory[c] = search.memory(called)
         mesh = shardings.mesh
         held = [(s, shardings.of(i, index)) for i in self.module.entry.parameters for index, s in i.shape.leaves()]
-        return Estimate(cost, memory + sum(prod(mesh.local_dims(s.dims, t)) * s.element_type.bits / 8 for s, t in held))
+        inside = memory[self.module.entry]
+        return Estimate(cost, inside + sum(prod(mesh.local_dims(s.dims, t)) * s.element_type.bits / 8 for s, t in held))
 
 
 def splits(shape: Shape, mesh: AtomicMesh) -> Iterator[TensorSharding]:
@@ -134,10 +141,14 @@ def splits(shape: Shape, mesh: AtomicMesh) -> Iterator[TensorSharding]:
             yield TensorSharding.closed(dims)
 
 
-def _runs(module: Module) -> Iterator[tuple[Computation, float]]:
-    """The rounds of loops by body, where they are known."""
-    for i in module.instructions():
-        if i.opcode == "while":
-            count = trip_count(i)
-            if count is not None:
-                yield i.body, float(count)
+def _runs(order: Sequence[Computation]) -> dict[Computation, float]:
+    """The number of times that each computation runs: callers come last in `order`; unknown loops count once."""
+    found = dict.fromkeys(order, 0.0)
+    found[order[-1]] = 1.0
+    for c in reversed(order):
+        for i in c.instructions:
+            if i.has(Trait.CONTROL_FLOW):
+                rounds = float(trip_count(i) or 1) if i.opcode == "while" else 1.0
+                for called in i.called:
+                    found[called] += found[c] * rounds
+    return found
