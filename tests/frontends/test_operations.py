@@ -7,6 +7,7 @@ import re
 import numpy as np
 import pytest
 
+from heron.errors import HeronError
 from heron.evaluator import evaluate
 from heron.frontends.stablehlo.importer import parse
 from heron.hlo import text as hlo_text
@@ -252,6 +253,35 @@ def test_functions_without_arguments(results: str) -> None:
     }}"""
     (value,) = evaluate(parse(source, verify=True))
     assert value.tolist() == [1, 2]
+
+
+_RAGGED = """
+func.func @main(%x: tensor<6x2xf32>, %y: tensor<5x2xf32>, %a: tensor<2xi32>) -> tensor<5x2xf32> {
+  %r = stablehlo.custom_call @ragged_all_to_all(%x, %y, %a, %a, %a, %a) {api_version = 4 : i32, backend_config = CONFIG} :
+    (tensor<6x2xf32>, tensor<5x2xf32>, tensor<2xi32>, tensor<2xi32>, tensor<2xi32>, tensor<2xi32>) -> tensor<5x2xf32>
+  return %r : tensor<5x2xf32>
+}"""
+
+
+def test_exchange_of_pieces_of_differing_length() -> None:
+    config = "{channel_id = 1 : i64, replica_groups = dense<[[0, 2], [1, 3]]> : tensor<2x2xi64>}"
+    root = parse(_RAGGED.replace("CONFIG", config)).entry.root
+    assert (root.opcode, root.replica_groups, root.channel_id) == ("ragged-all-to-all", "{{0,2},{1,3}}", 1)
+
+
+@pytest.mark.parametrize(
+    "config",
+    [
+        "{}",
+        "{replica_groups = 1 : i64}",
+        '"text"',
+        "{channel_id = [1], replica_groups = dense<[[0]]> : tensor<1x1xi64>}",
+    ],
+)
+def test_exchange_without_groups(config: str) -> None:
+    with pytest.raises(HeronError, match="a table of integers replica_groups") as found:
+        parse(_RAGGED.replace("CONFIG", config))
+    assert found.value.code == "SHLO006"
 
 
 def test_clamp_of_predicates_and_complex_numbers() -> None:

@@ -234,12 +234,19 @@ def ragged_exchange(d: Devices) -> Any:
     places = np.cumsum(sizes, 0, dtype=np.int32) - sizes
     x = np.arange(24, dtype=np.float32)
     f = jax.shard_map(local, mesh=mesh, in_specs=P("x"), out_specs=P("x"))
-    return jax.jit(f)(x, np.full(32, -1, np.float32), starts, sizes, places, sizes.T.copy())
+    found = jax.jit(f)(x, np.full(32, -1, np.float32), starts, sizes, places, sizes.T.copy())
+    want = np.full(32, -1, np.float32)  # JAX's CPU does not know the call
+    for k in range(4):
+        for to in range(4):
+            begin, n = 6 * k + starts[k, to], sizes[k, to]
+            want[8 * to + places[k, to] :][:n] = x[begin : begin + n]
+    np.testing.assert_array_equal(found, want)
+    return found
 
 
 @program()
 def ragged_exchange_rows(d: Devices) -> Any:
-    """Rows of two devices at a time, more than one slice to a device."""
+    """Rows of two devices at a time, two pieces to each."""
     mesh = d.mesh(2, 4)
 
     def local(x: Any, out: Any, starts: Any, sizes: Any, places: Any, received: Any) -> Any:
@@ -254,7 +261,14 @@ def ragged_exchange_rows(d: Devices) -> Any:
         local, mesh=mesh, in_specs=(P("x", "y"), P("x", "y"), P("x"), P("x"), P("x"), P("x")), out_specs=P("x", "y")
     )
     received = np.array([[1, 0, 2, 1], [2, 1, 0, 1]], np.int32)
-    return jax.jit(f)(integers(12, 8), np.zeros((12, 8), np.float32), starts, sizes, places, received)
+    x, want = integers(12, 8), np.zeros((12, 8), np.float32)
+    found = jax.jit(f)(x, want, starts, sizes, places, received)
+    for k in range(2):
+        for piece in range(4):
+            begin, n = 6 * k + starts[k, piece], sizes[k, piece]
+            want[6 * (piece // 2) + places[k, piece] :][:n] = x[begin : begin + n]
+    np.testing.assert_array_equal(found, want)
+    return found
 
 
 @program()

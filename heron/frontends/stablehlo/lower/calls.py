@@ -8,6 +8,7 @@ import numpy as np
 
 from heron.frontends.stablehlo.block import Block, rule
 from heron.frontends.stablehlo.carried import carry
+from heron.frontends.stablehlo.lower.collectives import RAGGED, ragged_all_to_all
 from heron.frontends.stablehlo.lower.dynamic_calls import SIZED_CALLS, result_types, shape_operands
 from heron.frontends.stablehlo.syntax import Operation, as_text
 from heron.hlo.calls.lapack import parse_options
@@ -49,6 +50,8 @@ def _custom_call(b: Block, op: Operation, operands: list[Instruction]) -> list[I
     target = op.word("call_target_name")
     if (lowering := SIZED_CALLS.get(target)) is not None:
         return lowering(b, op, operands)
+    if target == RAGGED and len(op.types) == 1:
+        return ragged_all_to_all(b, op, operands)
     config = _config(op)
     if target == "ApproxTopK" and (given := parse_options(config)).get("is_fallback"):
         return _sorted_top_k(b, op, operands, given)

@@ -2,9 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
+import numpy as np
+
+from heron.frontends.stablehlo.attributes import Attributes
 from heron.frontends.stablehlo.block import Block, rule
+from heron.frontends.stablehlo.lexer import Source
 from heron.frontends.stablehlo.lower.reductions import combiner
 from heron.frontends.stablehlo.sizes import sized
 from heron.frontends.stablehlo.syntax import Operation
@@ -14,7 +19,10 @@ from heron.hlo.ir.shape import Shape, tuple_
 
 def _groups(op: Operation) -> str:
     """``{{0,1},{2,3}}``; -1 fills up short groups."""
-    rows = op.table("replica_groups") if op.find("replica_groups") is not None else []
+    return _listed(op.table("replica_groups") if op.find("replica_groups") is not None else [])
+
+
+def _listed(rows: Sequence[Sequence[int]]) -> str:
     return "{" + ",".join("{" + ",".join(str(n) for n in row if n >= 0) + "}" for row in rows) + "}"
 
 
@@ -110,6 +118,25 @@ def _exchanged(
     x = b.add("transpose", (x,), dimensions=tuple(order))
     dims = [n * count if d == concat else n // count if d == split else n for d, n in enumerate(dims)]
     return b.checked("reshape", (x,), sized(op, to, dims) if to.is_unbounded else to)
+
+
+#: the custom call by which JAX exchanges pieces of differing length
+RAGGED = "ragged_all_to_all"
+
+
+def ragged_all_to_all(b: Block, op: Operation, operands: list[Instruction]) -> list[Instruction]:
+    """The custom call of this name, whose groups and channel stand in its configuration."""
+    config = op.find("mhlo.backend_config", "backend_config")
+    if isinstance(config, str):  # carried as it is written
+        config = Attributes(Source(config, "backend_config")).dictionary() if config.startswith("{") else {}
+    given = config if isinstance(config, dict) else {}
+    groups, channel = np.asarray(given.get("replica_groups", ())), given.get("channel_id", 0)
+    if groups.dtype.kind != "i" or groups.ndim != 2 or not isinstance(channel, int):
+        op.wrong("backend_config", "a table of integers replica_groups and a number channel_id")
+    attrs: dict[str, Any] = {"replica_groups": _listed(groups.tolist())}
+    if channel > 0:
+        attrs["channel_id"] = channel
+    return [b.checked("ragged-all-to-all", operands, op.types[0], **attrs)]
 
 
 @rule("collective_permute")
