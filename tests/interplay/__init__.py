@@ -7,4 +7,7 @@ JAX lowers a program to StableHLO without running it; heron runs it on the evalu
 reference is the program part by part, each part a program of its own under XLA (`references`); `judging` tells faults
 from questions without a sharp answer. What differs is made small (`reducing`) and kept with its inputs and the command
 that shows it again.
+
+With ``--devices 8`` programs are for several devices: what goes into fragments and comes out of them is constrained at
+random, and some maps are a `shard_map` (`spreading`). Their meaning, and so the reference, is that of one device.
 """

@@ -51,14 +51,21 @@ class Program:
 
         with jax.enable_x64(self.wide):
             arrays = self.inputs()
-            traced = Spread(self.seed, self.devices) if self.devices else Traced()
+            spread = Spread(self.seed, self.devices) if self.devices else None
 
             def joint(*args: Any) -> list[Any]:
-                return self.node.apply(traced, list(args))
+                outputs = self.node.apply(spread or Traced(), list(args))
+                if spread is not None:  # so that something in use is spread
+                    outputs[:1] = [spread.kept(o, always=True) for o in outputs[:1]]
+                return outputs
 
             donated = tuple(range(len(arrays))) if self.donated else ()
             jitted = jax.jit(joint, keep_unused=True, donate_argnums=donated)
-            return jitted.trace(*arrays).lower(lowering_platforms=("cpu",)).as_text()
+            text = jitted.trace(*arrays).lower(lowering_platforms=("cpu",)).as_text()
+            if spread is None or "sdy.mesh" not in text:
+                return text
+            # a mesh without devices leaves their number open
+            return text.replace("num_partitions = 1 :", f"num_partitions = {spread.mesh.size} :", 1)
 
 
 def read(text: str) -> Program:

@@ -31,7 +31,7 @@ class Spread(Traced):
         self.manual = False
 
     def part(self, fragment: Fragment, arrays: Arrays) -> Arrays:
-        return [self._kept(o) for o in super().part(fragment, [self._kept(a) for a in arrays])]
+        return [self.kept(o) for o in super().part(fragment, [self.kept(a) for a in arrays])]
 
     def mapped(self, function: Function, arrays: Arrays) -> Arrays:
         import jax
@@ -52,12 +52,12 @@ class Spread(Traced):
         finally:
             self.manual = False
 
-    def _kept(self, x: Any) -> Any:
+    def kept(self, x: Any, always: bool = False) -> Any:
         """The array with a constraint: each axis splits a dimension or none, and dimensions are closed or left open."""
         from jax import lax
         from jax.sharding import NamedSharding, PartitionSpec
 
-        if self.manual or not x.ndim or self.rng.random() < 0.3:
+        if self.manual or not x.ndim or (self.rng.random() < 0.3 and not always):
             return x
         dims: list[list[str]] = [[] for _ in range(x.ndim)]
         for axis in self.rng.permutation(list(self.mesh.shape)):

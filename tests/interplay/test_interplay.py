@@ -35,6 +35,16 @@ def test_joint_programs(chunk: int) -> None:
         assert not outcome.faults, f"{outcome.kinds}\n{outcome.texts}\npython -m tests.interplay --program {program}"
 
 
+def test_joint_programs_over_devices() -> None:
+    """Side by side, feeding each other, in branches and a scan."""
+    for number in range(6):
+        program = draw(2, number, most=3, sizes=(3, 8), devices=8)
+        text = program.lowered()
+        assert "sdy.sharding_constraint" in text and "num_partitions = 1 :" not in text, program
+        outcome = run(Job(program, ("cpu",), number))
+        assert outcome.kinds == {"cpu": "right"}, f"{outcome.texts}\npython -m tests.interplay --program {program}"
+
+
 def test_library() -> None:
     """There are fragments of every kind, their inputs can be drawn, and names are unique."""
     assert len(library()) >= 400 and len(families()) >= 12

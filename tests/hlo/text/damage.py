@@ -39,6 +39,7 @@ _TYPE = re.compile(r"\b(?:pred|bf16|[sufc]\d\w*)(?=\[)")
 _SIZE = re.compile(r"(?<=[\[,=x])\d+(?=[\],x])")
 _OPCODE = re.compile(r"(?<= )[a-z][a-z\-]*(?=\()")
 _INSTRUCTION = re.compile(r"^.* = .*\(.*$", re.MULTILINE)
+_SHARDING = re.compile(r"(?<=sharding=)\{(?:[^{}]|\{(?:[^{}]|\{[^{}]*\})*\})*\}")
 _NUMBERS = "0 1 2 3 7 -1 64 1000000 4294967296 99999999999999999999 1e999 3.5 nan".split()
 _SIZES = "0 1 2 3 5 8 16 33".split()
 _TYPES = "f32 f64 f16 bf16 s32 s8 u8 u32 s64 pred c64 s4 u4 f8e4m3fn f8e5m2 c128".split()
@@ -160,13 +161,22 @@ def _spliced(text: str, rnd: random.Random, whole: list[str]) -> str:
     return text[: match.start()] + new + "\n" * (end == match.start()) + text[end:]
 
 
+def _sharding(text: str, rnd: random.Random, whole: list[str]) -> str:
+    """A sharding becomes that of another instruction, of this text or of another one."""
+    ours, theirs = list(_SHARDING.finditer(text)), _SHARDING.findall(rnd.choice((text, rnd.choice(whole))))
+    if not ours or not theirs:
+        return text
+    match = rnd.choice(ours)
+    return text[: match.start()] + rnd.choice(theirs) + text[match.end() :]
+
+
 def _cut(text: str, rnd: random.Random, _: list[str]) -> str:
     return text[: rnd.randrange(len(text))] if text and rnd.random() < 0.3 else text
 
 
 _CHANGES: tuple[Callable[[str, random.Random, list[str]], str], ...] = (
     _tokens, _tokens, _number, _number, _opcode, _opcodes, _sizes, _sizes, _types, _types, _name, _name, _lines,
-    _spliced, _cut,
+    _spliced, _cut, _sharding, _sharding,
 )  # fmt: skip
 
 
