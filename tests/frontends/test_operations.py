@@ -269,6 +269,14 @@ def test_exchange_of_pieces_of_differing_length() -> None:
     assert (root.opcode, root.replica_groups, root.channel_id) == ("ragged-all-to-all", "{{0,2},{1,3}}", 1)
 
 
+@pytest.mark.parametrize("name", ['"a b"', '"é"', '"x=y"', "a.b", '"1"'])
+def test_attributes_of_any_name_print_and_read(name: str) -> None:
+    kind = f'tensor<4xf32> {{mhlo.frontend_attributes = {{{name} = "v"}}}}'
+    module = parse(f"func.func @main(%a: {kind}) -> tensor<4xf32> {{\n return %a : tensor<4xf32>\n}}")
+    read = hlo_text.parse(hlo_text.print_module(module)).entry.root
+    assert read.extras["frontend_attributes"] == {name.strip('"'): "v"}
+
+
 @pytest.mark.parametrize(
     "config",
     [

@@ -12,6 +12,7 @@ from typing import Any
 from heron.hlo.ir.metadata import NUMBERS, STRINGS, Metadata
 from heron.hlo.ir.quoting import end_of_dictionary, quote
 from heron.hlo.text.cursor import Cursor
+from heron.hlo.text.lexer import WORD
 from heron.hlo.text.nearest import nearest
 
 #: text name -> reader of the value
@@ -99,14 +100,14 @@ def is_dictionary(text: str) -> bool:
 
 
 def read_frontend_attributes(p: Cursor) -> dict[str, str]:
-    """``{name="text",name={...}}``."""
+    """``{name="text",name={...}}``; names that are no words are in quotes."""
     if p.tokens[p.n] == "{}":
         p.n += 1
         return {}
     found: dict[str, str] = {}
     p.expect("{")
     while True:
-        name = p.word("the name of a frontend attribute")
+        name = p.string() if p.tokens[p.n][:1] == '"' else p.word("the name of a frontend attribute")
         if name in found:
             p.fail("TXT006", f"'{name[:40]}' is given twice", p.n - 1)
         p.expect("=")
@@ -119,4 +120,5 @@ def read_frontend_attributes(p: Cursor) -> dict[str, str]:
 
 def print_frontend_attributes(values: dict[str, str]) -> str:
     """By name."""
-    return "{" + ",".join(f"{name}={print_config(values[name])}" for name in sorted(values)) + "}"
+    names = {name: name if WORD.fullmatch(name) else quote(name) for name in sorted(values)}
+    return "{" + ",".join(f"{text}={print_config(values[name])}" for name, text in names.items()) + "}"
