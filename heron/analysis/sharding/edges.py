@@ -54,8 +54,8 @@ class Direction(enum.IntFlag):
     BOTH = 3
 
 
-#: what GSPMD's barriers let through
-_BARRIERS = {"ShardBarrierFrom": Direction.BACKWARD, "ShardBarrierTo": Direction.FORWARD}
+#: GSPMD's barriers, with the direction in which shardings still pass: nothing comes from, or nothing to, the operand
+BARRIERS = {"ShardBarrierFrom": Direction.BACKWARD, "ShardBarrierTo": Direction.FORWARD}
 
 
 @dataclass(slots=True)
@@ -306,7 +306,7 @@ class _Builder:
                 self.draft(i, Tie.OP, rule, operands, found)
             return found
         found = self.grouped(i, operands)
-        allowed = _BARRIERS.get(target, Direction.BOTH)
+        allowed = BARRIERS.get(target, Direction.BOTH)
         if target == "xla.sdy.PropagationBarrier":
             allowed = Direction[i.extras.get("frontend_attributes", {}).get("xla.sdy.allowed_direction", "NONE")]
         self.alike(i, operands, found, allowed)

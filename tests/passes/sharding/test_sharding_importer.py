@@ -455,3 +455,17 @@ def test_a_manual_computation_without_operands():
     )
     (index,) = [i for i in module.entry.instructions if i.opcode == "partition-id"]
     assert _texts([index]) == ["{manual}"]
+
+
+def test_barriers_of_gspmd_stop_what_they_say() -> None:
+    """Nothing passes from the operand of one, and nothing to the operand of the other."""
+    module = parse("""HloModule m, num_partitions=2
+ENTRY e {
+  a = f32[8] parameter(0)
+  f = f32[8] custom-call(a), custom_call_target="ShardBarrierFrom", custom_call_has_side_effect=true
+  t = f32[8] custom-call(f), custom_call_target="ShardBarrierTo", custom_call_has_side_effect=true
+  ROOT n = f32[8] negate(t), sharding={devices=[2]0,1}
+}""")
+    barriers = _calls(_imported(module), "xla.sdy.PropagationBarrier")
+    allowed = {i.name: i.extras["frontend_attributes"]["xla.sdy.allowed_direction"] for i in barriers}
+    assert allowed == {"f": "BACKWARD", "t": "FORWARD"}

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 
+from heron.analysis.sharding.edges import BARRIERS
 from heron.errors import HeronError
 from heron.hlo.ir.instruction import Instruction
 from heron.hlo.ir.module import Module
@@ -14,8 +15,6 @@ from heron.hlo.sharding.tiles import reject
 from heron.passes.sharding.model.annotations import BARRIER, CONSTRAINT, ENTER, LEAVE, Annotations, target
 
 _UNSPECIFIED = re.compile(r"unspecified_dims=\[([\d, ]*)\]")
-#: barriers by name, with the direction in which shardings pass
-_BARRIERS = {"ShardBarrierFrom": "FORWARD", "ShardBarrierTo": "BACKWARD"}
 
 
 def device_count(module: Module) -> int:
@@ -33,8 +32,8 @@ def read_tiles(module: Module, found: Annotations, devices: int, by_shardy: bool
     """
     for c in module.non_fusion_computations():
         for i in c.instructions:
-            if target(i) in _BARRIERS:
-                i.extras["frontend_attributes"] = {"xla.sdy.allowed_direction": _BARRIERS[target(i)]}
+            if target(i) in BARRIERS:
+                i.extras["frontend_attributes"] = {"xla.sdy.allowed_direction": BARRIERS[target(i)].name}
                 i.attrs["custom_call_target"] = BARRIER
                 i.mark_changed()
                 found.changed = True
