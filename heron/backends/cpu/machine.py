@@ -30,7 +30,7 @@ from heron.runtime.cpu.executable import CpuExecutable, HostCalls
 from heron.runtime.cpu.pool import Pool, pool, supported, thread_count
 from heron.runtime.cpu.profile import Profile
 from heron.runtime.executable import Executable, ProgramInfo
-from heron.runtime.thunks import GemmThunk, HostThunk
+from heron.runtime.thunks import GemmThunk, HostThunk, WhileThunk, walk
 
 if TYPE_CHECKING:
     from heron.codegen.llvm.code_cache import Key
@@ -41,6 +41,10 @@ if TYPE_CHECKING:
 
 #: seconds of work below which a kernel calls the inline library: to copy from it takes longer than it would ever save
 _LITTLE = 20e-6
+#: seconds of work below which a kernel outside loops is not optimised: that takes some thousand times what it saves
+_TINY = 0.5e-6
+#: LLVM's word on sums that it may take in another order
+_REASSOCIATES = " reassoc "
 #: kernels of a module that are named where it takes long
 _SHOWN = 4
 
@@ -126,10 +130,23 @@ class CpuMachine(Machine):
         trace.begin(f"lowering of kernels {_shown(uses)}")
         return self.portion_llvm(uses)
 
+    def _jit(self, lowered: LoweredProgram, uses: dict[str, KernelUse], text: str, jit: Jit) -> Jit:
+        """The compiler of a module with these kernels: `jit`, or, where all that runs is tiny and runs once, one that
+        only gives values registers. Sums whose order is LLVM's choice have the bits that they have elsewhere."""
+        is_tiny = all(not u.kernel.parts and parallel.seconds(u.instruction) < _TINY for u in uses.values())
+        if not is_tiny or _REASSOCIATES in text or any(isinstance(t, WhileThunk) for t in walk(lowered.thunks)):
+            return jit
+        return Jit(level=jit.level, cache=jit.cache, shaped=True)
+
     def build(self, lowered: LoweredProgram, info: ProgramInfo) -> Executable:
         trace, uses = info.trace, lowered.kernels
         here, apart = portions(uses)
         jit = Jit(level=self.options.opt_level, cache=self.code_cache)
+
+        def compiled(text: str, name: str, kernels: dict[str, KernelUse]) -> Object:
+            with trace.beside(f"LLVM on module '{name}' with kernels {_shown(kernels)}"):
+                return self._jit(lowered, kernels, text, jit).compile(text, name)
+
         hosts = HostCalls() if self.devices.count == 1 else DeviceHostCalls()
         writer = self.writer(uses, hosts.address, uses.keys() - here.keys())
         program = writer.write(lowered.thunks)
@@ -138,16 +155,16 @@ class CpuMachine(Machine):
             with trace.stage("llvm"):
                 unmade = {symbol: compilers.submit(make, jit.cache) for symbol, make in writer.unmade.items()}
                 others = [
-                    compilers.submit(_compiled, jit, trace, self._portion(trace, p), f"{info.name}.{n}", p)
+                    compilers.submit(compiled, self._portion(trace, p), f"{info.name}.{n}", p)
                     for n, p in enumerate(apart)
                 ]
                 trace.begin(f"lowering of kernels {_shown(here)}")
                 text = self._whole_llvm(here, writer, program)
                 others += [compilers.submit(compiled_function, n, host().width, jit) for n in sorted(self.library)]
             with trace.stage("machine code"):
-                compiled = _compiled(jit, trace, text, info.name, here)
+                own = compiled(text, info.name, here)
                 jit.symbols |= writer.externals | {symbol: made.result() for symbol, made in unmade.items()}
-                code = jit.link(compiled, [ENTRY], [o.result() for o in others])
+                code = jit.link(own, [ENTRY], [o.result() for o in others])
         objects = (*(o.result() for o in others), code)
         if jit.cache is not None:
             for made in objects:
@@ -165,33 +182,27 @@ class CpuMachine(Machine):
             return lowered_text(lowered.kernels)
         if stage in ("ptx", "sass"):
             raise no_stage(self.target, stage)
-        texts = [text for _, text in self.modules(lowered, "")]
-        return "\n".join(texts if stage == "llvm" else map(Jit().asm, texts))
+        modules = self.modules(lowered, "")
+        return "\n".join(text if stage == "llvm" else jit.asm(text) for _, text, jit in modules)
 
-    def modules(self, lowered: LoweredProgram, name: str) -> list[tuple[str, str]]:
-        """Name and LLVM text of every module, the program's last."""
-        uses = lowered.kernels
+    def modules(self, lowered: LoweredProgram, name: str) -> list[tuple[str, str, Jit]]:
+        """Name, LLVM text and compiler of every module, the program's last."""
+        uses, jit = lowered.kernels, Jit(level=self.options.opt_level)
         here, apart = portions(uses)
-        found = [(f"{name}.{n}", self.portion_llvm(portion)) for n, portion in enumerate(apart)]
+        found = [(f"{name}.{n}", self.portion_llvm(portion), portion) for n, portion in enumerate(apart)]
         writer = self.writer(uses, _no_address, uses.keys() - here.keys())
-        whole = self._whole_llvm(here, writer, writer.write(lowered.thunks))
-        functions = [(function, function_text(function, host().width)) for function in sorted(self.library)]
-        return [*found, *functions, (name, whole)]
+        found.append((name, self._whole_llvm(here, writer, writer.write(lowered.thunks)), here))
+        *others, own = [(label, text, self._jit(lowered, kernels, text, jit)) for label, text, kernels in found]
+        functions = [(function, function_text(function, host().width), jit) for function in sorted(self.library)]
+        return [*others, *functions, own]
 
     def code_keys(self, lowered: LoweredProgram, name: str) -> list[tuple[str, Key]]:
-        jit = Jit(level=self.options.opt_level)
-        return [(label, jit.key(text)) for label, text in self.modules(lowered, name)]
+        return [(label, jit.key(text)) for label, text, jit in self.modules(lowered, name)]
 
 
 @cache
 def _pipelines() -> dict[str, Pipeline]:
     return {"hlo": pipeline.hlo(), "fused": pipeline.fuse(), "scheduled": pipeline.schedule()}
-
-
-def _compiled(jit: Jit, trace: Trace, text: str, name: str, kernels: Collection[str]) -> Object:
-    """Object code of a module that holds these kernels."""
-    with trace.beside(f"LLVM on module '{name}' with kernels {_shown(kernels)}"):
-        return jit.compile(text, name)
 
 
 def _shown(kernels: Collection[str]) -> str:

@@ -149,7 +149,12 @@ class Jit:
     def _optimised(self, text: str, level: int) -> Any:
         machine = self._machine(level)
         module = parse(text, machine.triple, str(machine.target_data))
-        run_pipeline(module, machine, level, **_TUNING)
+        if self.shaped:
+            manager, builder = slots_to_registers(machine)
+            manager.run(module, builder)
+            optimize.free(manager)
+        else:
+            run_pipeline(module, machine, level, **_TUNING)
         return module
 
     def compile(self, text: str, name: str = "module", *, level: int | None = None) -> Object:
