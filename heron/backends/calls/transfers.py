@@ -88,7 +88,7 @@ def _text(i: Instruction) -> str | None:
 
 
 def _exchange(lowering: Lowering, send: Instruction, receive: Instruction) -> CollectiveThunk:
-    """What every device gets from the one that sends to it; zeros from nobody."""
+    """The exchange in which each device gets the data of the one that sends to it, or zeros."""
     devices = Devices.of(lowering.module)
     across = _channel(send) > 0 and (devices.partitions > 1 or devices.replicas == 1)
     text = _text(send)

@@ -32,3 +32,10 @@ def test_two_processes(what: str) -> None:
     command = ["mpiexec", "-n", "2", sys.executable, "-m", "tests.runtime.collectives.mpi_program", what]
     done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=120)
     assert done.returncode == 0, done.stdout + done.stderr
+
+
+@pytest.mark.skipif(not HAS_MPI, reason="needs mpiexec and mpi4py (pip install 'heron[mpi]' mpich)")
+def test_ids_of_cliques() -> None:
+    command = ["mpiexec", "-n", "2", sys.executable, "-m", "tests.runtime.collectives.mpi_ids"]
+    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=120)
+    assert done.returncode == 0, done.stdout + done.stderr

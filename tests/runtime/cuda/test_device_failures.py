@@ -55,7 +55,7 @@ def right(program: CudaDevices, module: Module) -> None:
 @pytest.fixture(scope="module", autouse=True)
 def quick() -> Any:
     """Threads that never come back are given up sooner."""
-    before, team.PATIENCE = team.PATIENCE, 0.3
+    before, team.PATIENCE = team.PATIENCE, 2.0
     yield
     team.PATIENCE = before
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -42,7 +43,8 @@ class OnDevice(CudaExecutable):
         may take. A fault is for whoever waits: others must stop first."""
         current.set_device_number(self.place.number)
         acquired = [self.place.cliques[members] for members in sorted(self.place.cliques)]
-        self.gpu.make_current()
+        with contextlib.nullcontext() if self.gpu.lost else self.gpu.lock:  # not while it is being reset
+            self.gpu.make_current()
         for clique in acquired:  # without the lock: who waits for another process must not keep others from the GPU
             cliques.join(clique, self.place.number)
         with self.gpu.lock:
@@ -105,6 +107,8 @@ class Team:
             settled = self.crew.start([_settling(one, job) for one, job in zip(self.each, jobs, strict=True)])
             wait_for(settled, PATIENCE)
             self.hangs = not all(job.done.is_set() for job in settled)
+            if self.hangs:
+                self._leave(settled)
             faults = [job.result for job in settled if job.done.is_set() and job.result is not None]
             error = faults[0] if faults and isinstance(error, CallFailed) else error
         self.cliques.end_abort(acquired, aborts)
