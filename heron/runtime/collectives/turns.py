@@ -24,7 +24,7 @@ class Stacks:
     """A stack for each of a number of devices, which programs use one after the other. ``taken``: whether one does."""
 
     def __init__(self, count: int) -> None:
-        self._memory = Memory((count + 1) * _CONTEXT + ctypes.sizeof(ctypes.c_int32))
+        self._memory = Memory([_CONTEXT] * (count + 1) + [ctypes.sizeof(ctypes.c_int32)])
         self._stacks = mmap.mmap(-1, count * _STACK, flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS)
         first = ctypes.addressof(ctypes.c_char.from_buffer(self._stacks))
         self.stacks = [first + n * _STACK for n in range(count)]
@@ -49,8 +49,7 @@ class Turns:
     """
 
     def __init__(self, program: Program, cliques: Cliques, count: int, tables: int) -> None:
-        sizes = ctypes.sizeof(World) + count * (ctypes.sizeof(Device) + 64) + ctypes.sizeof(State)
-        memory = Memory(sizes + 128)
+        memory = Memory([ctypes.sizeof(World), *[ctypes.sizeof(Device)] * count, ctypes.sizeof(State)])
         self._keep: list[Any] = [memory, cliques, program]
         self.world = World.from_address(memory.take(ctypes.sizeof(World)))
         self.world.count, self.world.stride = count, tables
