@@ -60,18 +60,23 @@ class Program:
 
     def check(self, results: Sequence[np.ndarray], tolerance: float = 1e-5) -> None:
         """Fail unless global results are right: integers exactly, floats within `tolerance` of the largest element."""
-        for n, (got, want) in enumerate(zip(results, self.outputs(), strict=True)):
-            got = np.asarray(got)
-            assert (got.shape, got.dtype) == (want.shape, want.dtype), f"output {n} of {self.name}"
-            if want.dtype.kind in "biu":
-                np.testing.assert_array_equal(got, want, err_msg=f"output {n} of {self.name}")
-            elif want.size:
-                wide = np.complex128 if want.dtype.kind == "c" else np.float64
-                largest = np.nanmax(np.abs(want.astype(wide)))
-                most = max(tolerance, _TOLERANCE.get(want.dtype.name, 0))
-                np.testing.assert_allclose(
-                    got.astype(wide), want.astype(wide), rtol=most, atol=most * largest, err_msg=f"output {n}"
-                )
+        for n, (got, _) in enumerate(zip(results, self.outputs(), strict=True)):
+            self.check_part(n, np.asarray(got), ..., tolerance)
+
+    def check_part(self, n: int, got: np.ndarray, at: Any, tolerance: float = 1e-5) -> None:
+        """The same for the part of output `n` that an index names."""
+        whole = self.outputs()[n]
+        want = whole[at]
+        assert (got.shape, got.dtype) == (want.shape, want.dtype), f"output {n} of {self.name}"
+        if want.dtype.kind in "biu":
+            np.testing.assert_array_equal(got, want, err_msg=f"output {n} of {self.name}")
+        elif want.size:
+            wide = np.complex128 if want.dtype.kind == "c" else np.float64
+            largest = np.nanmax(np.abs(whole.astype(wide)))
+            most = max(tolerance, _TOLERANCE.get(want.dtype.name, 0))
+            np.testing.assert_allclose(
+                got.astype(wide), want.astype(wide), rtol=most, atol=most * largest, err_msg=f"output {n}"
+            )
 
 
 def _typed(x: np.ndarray, name: str) -> np.ndarray:

@@ -24,6 +24,7 @@ from heron.pjrt import shardings
 from heron.pjrt.buffer import Buffer, row_major
 from heron.pjrt.compile_options import CompileOptions
 from heron.pjrt.device import PLATFORM, Device, Memory, Topology, platform_version
+from heron.pjrt.job import Job
 from heron.pjrt.loaded import LoadedExecutable, about
 from heron.pjrt.together import Launches
 from heron.runtime.memory import is_readable
@@ -32,6 +33,8 @@ from heron.trace import Trace
 if TYPE_CHECKING:
     from heron.runtime.cuda.device import Device as Gpu
 
+_ALONE = Job()
+
 
 class Client:
     """Devices of one kind: this machine's CPU, a GPU of it, or a simulated one.
@@ -39,7 +42,7 @@ class Client:
     Args:
         target: ``cpu``, ``cuda`` or ``cuda:1``, or ``sim:sm_90`` and the like (`heron targets` lists them).
         devices: how many; they share the machine, each has a thread of its own, and on GPUs a GPU.
-        processes: how many each process of a job has, this one among them; none where there is no other.
+        job: the processes of `jax.distributed`, this one among them; none where there is no other.
         process_index: which of them this one is.
         platform_name: the name it goes by; its version says heron in any case.
 
@@ -55,7 +58,7 @@ class Client:
         target: str = "cpu",
         devices: int = 1,
         *,
-        processes: Sequence[int] = (),
+        job: Job = _ALONE,
         process_index: int = 0,
         platform_name: str = PLATFORM,
     ) -> None:
@@ -65,9 +68,9 @@ class Client:
             raise HeronError("PJRT011", f"a client has one device or more, not {devices}")
         is_real = self.target.is_gpu and not self.target.sim
         gpus = _gpus(target, devices) if is_real else [None] * devices
-        self.processes, self.process_index = tuple(processes), process_index
+        self.job, self.process_index = job, process_index
         #: the number of this process's first device
-        self.first = sum(self.processes[:process_index])
+        self.first = sum(job.devices[:process_index])
         self.devices = [Device(self, self.first + n, self.target.name, gpu) for n, gpu in enumerate(gpus)]
         #: runs programs whose devices work together, one after the other
         self.launches = Launches()
@@ -79,36 +82,41 @@ class Client:
 
     @property
     def topology(self) -> Topology:
-        count = sum(self.processes) or len(self.devices)
-        return Topology(self.target.name, count, self.processes, self.platform_name)
+        count = sum(self.job.devices) or len(self.devices)
+        return Topology(self.target.name, count, self.job.devices, self.platform_name)
+
+    def has(self, number: int) -> bool:
+        """Whether the device of that number is one of this process. Raises PJRT012 for one that is not there."""
+        topology = self.topology
+        if not 0 <= number < topology.count:
+            why = f"there are {topology.count}; HERON_DEVICES sets how many"
+            raise HeronError("PJRT012", f"there is no device {number}", why=why)
+        return 0 <= number - self.first < len(self.devices)
 
     def device(self, number: int) -> Device:
         """The device of that number. Raises PJRT012 for one that is not there, PJRT025 for one of another process."""
-        if 0 <= number - self.first < len(self.devices):
+        if self.has(number):
             return self.devices[number - self.first]
-        if 0 <= number < self.topology.count:
-            raise HeronError(
-                "PJRT025",
-                f"device {number} belongs to process {self.topology.process_of(number)}, this is {self.process_index}",
-                why="a client runs programs on the devices of its own process",
-                hint="compute on devices of one process: jax.local_devices()",
-            )
-        why = f"there are {self.topology.count}; HERON_DEVICES sets how many"
-        raise HeronError("PJRT012", f"there is no device {number}", why=why)
+        raise HeronError(
+            "PJRT025",
+            f"device {number} belongs to process {self.topology.process_of(number)}, this is {self.process_index}",
+            hint="jax.local_devices() are those of this process",
+        )
 
     # -- programs ----------------------------------------------------------------------------------------------------
     def compile(self, program: str | bytes | Module, options: CompileOptions | None = None) -> LoadedExecutable:
-        """Compile for one device, for several that each run the whole program, or for several that share the work.
+        """Compile for one device, for several that each run the whole program, or for several that share the work,
+        which may be in several processes: each of them compiles the program.
 
         Args:
             program: a module, or text or bytes in any form `heron.load` takes.
             options: how many devices, and options of `heron.compile`.
 
-        Raises what reading and compiling raise; PJRT013 for a program of several devices when the options are for one.
+        Raises what reading and compiling raise; PJRT013 for a program of several devices when the options are for one,
+        PJRT030 for one of several processes that MPI does not join.
         """
         options = self._placed(options or CompileOptions())
-        for n in options.devices():
-            self.device(n)
+        own = [n for n in options.devices() if self.has(n)]
         source = program.clone() if isinstance(program, Module) else _read(program)
         if source.entry_layout is None:  # callers see rows, whatever would suit the program
             parameters, result = (p.shape for p in source.entry.parameters), source.entry.root.shape
@@ -116,6 +124,8 @@ class Client:
         if options.callbacks:
             _number(source, options.callbacks)
         together = shardings.works_together(source, options)
+        if together and len(own) < len(options.devices()):
+            self.job.ranks_of([self.topology.process_of(n) for n in options.devices()], source.name)
         program = shardings.for_devices(source, options) if together else shardings.for_one_device(source)
         executable = compile_module(program, self.target, options.options(), Trace())
         stages = executable.stages

@@ -101,7 +101,21 @@ class LoadedExecutable:
         self._module, self._source, self._data = module, source, data
         self.name = about.name
         self.num_replicas, self.num_partitions = options.num_replicas, options.num_partitions
-        self.devices: list[Device] = [client.device(n) for n in options.devices()]
+        numbers = options.devices()
+        #: the places of this process's devices among those of the program
+        self.places = [n for n, number in enumerate(numbers) if client.has(number)]
+        self.devices: list[Device] = [client.device(numbers[n]) for n in self.places]
+        #: the process of each of the program's devices, by its rank in MPI; empty where all are in this one
+        self.processes: tuple[int, ...] = ()
+        if about.together and len(self.places) < len(numbers):
+            self.processes = client.job.ranks_of([client.topology.process_of(n) for n in numbers], about.name)
+        if self.processes and client.devices[0].gpu is not None:
+            raise HeronError(
+                "PJRT030",
+                f"'{about.name}' is work of GPUs of several processes",
+                why="under JAX a program runs on the GPUs of one process",
+                hint="outside JAX: `run_devices` under mpiexec (docs/use/devices.md)",
+            )
         signature = program.signature
         #: flat, tokens included: one buffer each, of no bytes for a token
         self.parameters: tuple[Shape, ...] = tuple(s for p in signature.parameters for _, s in p.leaves())
@@ -111,9 +125,10 @@ class LoadedExecutable:
         self.is_small = not about.calls_python and about.seconds < _SMALL_SECONDS
         only_arrays = all(s.is_array for s in (*self.parameters, *self.outputs))
         #: whether nothing but arrays goes in and row-major ones out, none is donated, and the caller itself runs it
-        on_host = self.devices[0].gpu is None
+        on_host = client.devices[0].gpu is None
         devices = len(self.devices)
         is_one_run = devices == 1 or about.together and devices * about.seconds < _SMALL_TURNS
+        is_one_run = is_one_run and not self.processes
         self.runs_at_once = on_host and self.is_small and only_arrays and not self.donated and is_one_run
         if any(minor_to_major(s) != row_major(s.rank) for s in self.outputs if s.is_array) or about.on_host:
             self.runs_at_once = False
@@ -266,6 +281,20 @@ class LoadedExecutable:
             "bytes accessed": float(self.cost.bytes),
             "optimal_seconds": float(self.cost.seconds),
         }
+
+    @cached_property
+    def identity(self) -> str:
+        """The same text for the same program in every process, from wherever it was called. Functions of Python have
+        another number in each."""
+        from heron.hlo.text.options import PrintOptions
+        from heron.hlo.text.printer import print_module
+
+        module = self.source.clone()
+        for i in module.instructions():
+            if calls_python(i) or shardings.is_of_partitioners(i):
+                i.extras.pop("backend_config", None)
+        text = print_module(module, PrintOptions(digest_constants=True, metadata=False))
+        return hashlib.sha256(text.encode()).hexdigest()
 
     @cached_property
     def fingerprint(self) -> str:

@@ -68,12 +68,17 @@ def _talks(i: Instruction) -> bool:
 
 def _is_cut(i: Instruction) -> bool:
     """Whether a sharding says that devices have parts of a value, or that one of them has it."""
-    if i.opcode == "custom-call" and i.custom_call_target in _OF_PARTITIONERS:
+    if is_of_partitioners(i):
         return True
     attributes = i.extras.get("frontend_attributes") or {}
     if any(name.startswith(_SHARDY) and _names_axes(str(value)) for name, value in attributes.items()):
         return True
     return i.sharding is not None and any(map(_spreads, i.sharding.elements or (i.sharding,)))
+
+
+def is_of_partitioners(i: Instruction) -> bool:
+    """Whether it is a custom call that a partitioner answers, by functions of Python among others."""
+    return i.opcode == "custom-call" and i.custom_call_target in _OF_PARTITIONERS
 
 
 def _spreads(sharding: Sharding) -> bool:

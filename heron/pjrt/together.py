@@ -12,6 +12,7 @@ from heron.pjrt import on_gpu
 from heron.pjrt.buffer import Buffer
 from heron.pjrt.event import Event
 from heron.pjrt.worker import Worker
+from heron.runtime.collectives.executable import DevicesExecutable
 
 if TYPE_CHECKING:
     from heron.pjrt.loaded import ExecuteOptions, Given, LoadedExecutable
@@ -64,15 +65,17 @@ def run(
         executable: the program; ``rows`` has a row of its arguments for each of its devices, checked.
         options: what is not to be donated.
 
-    What goes wrong on one device is the error of all.
+    What goes wrong on one device is the error of all. A program none of whose devices are here does nothing here.
     """
+    if not rows:
+        return []
     outputs = [executable.new_outputs(d) for d in executable.devices]
     done = [Event() for _ in rows]
     given = [executable.given(row, options) for row in rows]
 
     def launch() -> None:
         try:
-            if executable.devices[0].gpu is not None:
+            if executable.client.devices[0].gpu is not None:
                 results = on_gpu.run_together(executable, given)
             else:
                 results = run_on_host(executable, given)
@@ -84,7 +87,9 @@ def run(
             event.set()
 
     is_ready = all(b.ready.is_ready for row in rows for b in row)
-    executable.client.launches.submit(launch, executable.is_small and is_ready)
+    # other processes may come later, after what this one does meanwhile
+    at_once = executable.is_small and is_ready and not executable.processes
+    executable.client.launches.submit(launch, at_once)
     return list(zip(outputs, done, strict=True))
 
 
@@ -92,7 +97,11 @@ def run_on_host(executable: LoadedExecutable, given: list[Given]) -> list[list[n
     """The outputs of all devices of a program whose arrays are the host's."""
     arrays, donates = [g.arrays() for g in given], any(g.donates for g in given)
     given.clear()
-    return executable.program.run_devices(arrays, donate=donates)
+    program, processes = executable.program, executable.processes
+    if not processes or not isinstance(program, DevicesExecutable):
+        return program.run_devices(arrays, donate=donates)
+    program.identity = executable.identity
+    return program.run_devices(arrays, donate=donates, places=executable.places, processes=processes)
 
 
 def fail(outputs: Sequence[Sequence[Buffer]], done: Sequence[Event], error: BaseException) -> None:

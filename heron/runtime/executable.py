@@ -211,7 +211,12 @@ class Executable(ABC):
         return self.spread.devices
 
     def run_devices(
-        self, arguments: Seq[Seq[Any]], *, donate: bool = False, places: Seq[int] | None = None
+        self,
+        arguments: Seq[Seq[Any]],
+        *,
+        donate: bool = False,
+        places: Seq[int] | None = None,
+        processes: Seq[int] | None = None,
     ) -> list[list[np.ndarray]]:
         """Run on all devices at once; the flat outputs of each device, in the order of the devices' numbers.
 
@@ -221,9 +226,11 @@ class Executable(ABC):
             donate: as for `run`.
             places: the numbers of the devices of this process, whose arguments are given, where other processes have
                 the others (`mpiexec`); by default all.
+            processes: the process of each device of the program, by its rank in MPI; by default equal shares.
 
-        Raises RUN083 for devices of other processes that are not there, RUN085 for arguments of another number of
-        devices, RUN089 where several cannot run, and what `run` raises.
+        Raises RUN081, RUN082, RUN087 and RUN088 when other processes do not do the same, RUN083 for devices of other
+        processes that are not there, RUN085 for arguments of another number of devices, RUN089 where several cannot
+        run, and what `run` raises.
         """
         need_devices(len(arguments), self.devices)
         return [self.run(arguments[0], donate=donate)]

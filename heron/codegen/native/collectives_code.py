@@ -24,10 +24,13 @@ from heron.codegen.native import turns_code
 from heron.codegen.native.common_code import for_good
 from heron.runtime.collectives.exchange import Way
 from heron.runtime.collectives.state import (
+    ARRAYS,
+    CHUNKS,
     COLLECTIVE,
     COMPUTES,
     ENDED,
     GIVEN_UP,
+    GRAIN,
     HELPER,
     LAUNCH,
     MISMATCH,
@@ -57,8 +60,6 @@ _YIELDS = 2
 _SLICE = 50_000_000
 #: bytes of a chunk that are combined at a time, and then copied to all members
 _BLOCK = 1 << 14
-#: elements that a chunk is a multiple of, so that members never write to the same cache line
-_GRAIN = 256
 
 
 def make() -> Mapping[str, int] | None:
@@ -72,6 +73,7 @@ def text() -> str:
     module.variable(f"@slice = internal constant [2 x i64] [i64 0, i64 {_SLICE}]")
     turns_code.write(module)
     _write_wait(module)
+    _write_elsewhere(module)
     _write_meet(module)
     _write_fetch(module)
     _write_combine(module)
@@ -175,6 +177,26 @@ def _order(f: Function, clique: View, rank: Value) -> Value:
     return f.load("i32", f.at(clique["order"], rank, "i32", "i32"))
 
 
+def _write_elsewhere(module: Module) -> None:
+    """Have the first member of this process exchange something with other processes, if there are any, and wait for it;
+    1 where the devices are to stop."""
+    head = "internal i32 @elsewhere(ptr %device, ptr %clique, i32 %rank, ptr %op, ptr %row, i32 %what) nounwind"
+    with module.function(head) as f:
+        here, clique_at, rank, op_at, row, what = f.arguments
+        device, clique = f.view(here, Device), f.view(clique_at, Clique)
+        exchange, failed = clique["exchange"], f.view(device["world"], World).at("failed")
+        with f.when(exchange.is_null()):
+            f.ret(0, "i32")
+        with f.when(_order(f, clique, rank).eq(0)):
+            world = device["world"]
+            missing = f.call(f"i32 {exchange}(ptr, ptr, ptr, ptr, i32)", clique_at, op_at, row, world, what)
+            with f.when(missing.ne(0)):
+                f.store("i32", GIVEN_UP, failed, order="seq_cst")
+        with f.when(f.call("i32 @wait(ptr, ptr)", here, clique_at).ne(0)):
+            f.ret(1, "i32")
+        f.ret(f.load("i32", failed, order="seq_cst").ne(0).cast("zext", "i32"))
+
+
 def _write_meet(module: Module) -> None:
     """Leave word of one's arrays and wait for the others; gives the row of their slots, null where devices stop."""
     head = "internal ptr @meet(ptr %device, ptr %clique, i32 %rank, ptr %op, ptr %arrays) nounwind"
@@ -202,16 +224,9 @@ def _write_meet(module: Module) -> None:
         device["steps"] = device["steps"] + 1
         with f.when(stopped.ne(0)):
             f.ret("null", "ptr")
-        exchange = clique["exchange"]
-        with f.unless(exchange.is_null()):
-            with f.when(_order(f, clique, rank).eq(0)):
-                missing = f.call(f"i32 {exchange}(ptr, ptr, ptr)", clique_at, op_at, row)
-                with f.when(missing.ne(0)):
-                    f.store("i32", GIVEN_UP, f.view(device["world"], World).at("failed"), order="seq_cst")
-            with f.when(f.call("i32 @wait(ptr, ptr)", here, clique_at).ne(0)):
-                f.ret("null", "ptr")
-            with f.when(f.load("i32", f.view(device["world"], World).at("failed"), order="seq_cst").ne(0)):
-                f.ret("null", "ptr")
+        missing = f.call("i32 @elsewhere(ptr, ptr, i32, ptr, ptr, i32)", here, clique_at, rank, op_at, row, ARRAYS)
+        with f.when(missing.ne(0)):
+            f.ret("null", "ptr")
         with f.loop(0, size, type_="i32") as n, f.when(_slot(f, row, n)["op"].ne(number)):
             # they are at another collective: what they brought has another meaning
             f.store("i32", MISMATCH, f.view(device["world"], World).at("failed"), order="seq_cst")
@@ -262,13 +277,14 @@ def _write_combine_all(module: Module) -> None:
     with module.function(f"internal void @combine_all({parameters}) nounwind") as f:
         row, clique_at, rank, n, out, piece_at, reducer = f.arguments
         piece, clique = f.view(piece_at, Piece), f.view(clique_at, Clique)
-        size, items, members = clique["size"], piece["items"], clique["local"].cast("sext", "i64")
+        size, items, members = clique["size"], piece["items"], clique["size"].cast("sext", "i64")
         with f.when(items.eq(0)):
             f.ret()
         unit = piece["row_bytes"] // items
         share = (items + members - 1) // members
-        chunk = (share + (_GRAIN - 1)) // _GRAIN * _GRAIN
-        begin = f.least(chunk * _order(f, clique, rank).cast("sext", "i64"), items)
+        chunk = (share + (GRAIN - 1)) // GRAIN * GRAIN
+        number = f.load("i32", f.at(clique["chunks"], rank, "i32", "i32"))
+        begin = f.least(chunk * number.cast("sext", "i64"), items)
         end = f.least(begin + chunk, items)
         block = Value(str(_BLOCK), "i64", f) // unit
         args = f.op(f"alloca ptr, i32 {size + 1}, align 16", "ptr")
@@ -312,6 +328,15 @@ def _write_collective(module: Module) -> None:
                 result.write(each, number)
         at = device.at("at")
         alone = f.view(clique_at, Clique)["exchange"].is_null()
+        with f.when(way.eq(int(Way.ALL_REDUCE))), f.unless(alone):
+            # others have summed up what this process has not, and wait for what it has
+            with f.when(f.call("i32 @wait(ptr, ptr)", here, clique_at).ne(0)):
+                device["failed"] = 1
+                f.ret(1, "i32")
+            kinds = "i32 @elsewhere(ptr, ptr, i32, ptr, ptr, i32)"
+            with f.when(f.call(kinds, here, clique_at, rank, op_at, row, CHUNKS).ne(0)):
+                device["failed"] = 1
+                f.ret(1, "i32")
         with f.when(op["inline"].ne(0) & alone):
             f.store("i32", COMPUTES, at, order="monotonic")
             f.ret(0, "i32")

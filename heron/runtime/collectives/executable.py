@@ -13,7 +13,12 @@ from heron.runtime.executable import Executable, need_devices
 
 
 class DevicesExecutable(Executable):
-    """A program that several devices run at once. `signature` has the shapes of one device."""
+    """A program that several devices run at once. `signature` has the shapes of one device.
+
+    ``identity``: what tells it from programs with the same collectives, equal in all processes that run it.
+    """
+
+    identity = ""
 
     def run(self, arrays: Seq[Any], *, donate: bool = False) -> list[np.ndarray]:
         """Run on global arrays, which are cut as the program's parameters are spread; global outputs.
@@ -27,16 +32,32 @@ class DevicesExecutable(Executable):
         return self.spread.join(mpi.gathered(self.run_devices([rows[n] for n in places], places=places)))
 
     def run_devices(
-        self, arguments: Seq[Seq[Any]], *, donate: bool = False, places: Seq[int] | None = None
+        self,
+        arguments: Seq[Seq[Any]],
+        *,
+        donate: bool = False,
+        places: Seq[int] | None = None,
+        processes: Seq[int] | None = None,
     ) -> list[list[np.ndarray]]:
         numbers = range(self.devices) if places is None else places
         need_devices(len(arguments), len(numbers))
+        if len(numbers) == self.devices:
+            everywhere: Seq[int] = ()
+        else:
+            everywhere = tuple(processes) if processes else mpi.processes_of(self.devices, numbers)
         rows = [self.checked(row) for row in arguments]
-        return [self.finished(row) for row in self.launch(rows, donate, numbers)]
+        return [self.finished(row) for row in self.launch(rows, donate, numbers, everywhere)]
 
     def execute(self, arrays: list[np.ndarray], donate: bool = False) -> list[np.ndarray]:
         raise NotImplementedError("a program for several devices runs by `run_devices`")
 
     @abstractmethod
-    def launch(self, rows: list[list[np.ndarray]], donate: bool, places: Seq[int]) -> list[list[np.ndarray]]:
-        """Run on the checked arguments of each device of this process; `places` are their numbers among all."""
+    def launch(
+        self, rows: list[list[np.ndarray]], donate: bool, places: Seq[int], processes: Seq[int]
+    ) -> list[list[np.ndarray]]:
+        """Run on the checked arguments of each device of this process.
+
+        Args:
+            places: their numbers among all devices of the program.
+            processes: the process of each of these, by its rank in MPI; empty where all are in this one.
+        """

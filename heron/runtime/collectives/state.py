@@ -16,6 +16,11 @@ _LINE = 64
 #: bytes of a slot behind its head: arrays that fit are copied there, and nobody waits until all have read them
 INLINE = 8192
 
+#: elements that a chunk of a sum is a multiple of, so that members never write to the same cache line
+GRAIN = 256
+#: what `Clique.exchange` is asked for: the arrays of a collective, or the chunks of its results
+ARRAYS, CHUNKS = 0, 1
+
 #: `Device.at` of a device that computes, and of one that has ended
 COMPUTES, ENDED = -1, -2
 #: `World.failed`: the launch was given up; devices met that are at different collectives; one names rows outside
@@ -94,8 +99,10 @@ class Device(ctypes.Structure):
 class Clique(ctypes.Structure):
     """``arrived``: members at the present meeting. ``generation``: meetings so far; who waits sleeps on it.
     ``sleepers``: members asleep. ``size``: members, ``local``: those of this process. ``slots``: two rows of one slot a
-    member. ``order``: of each rank the number among the local members, -1 elsewhere. ``exchange``: the function that
-    brings the arrays of members of other processes; null where there are none. ``number``: of the clique.
+    member. ``order``: of each rank the number among the local members, -1 elsewhere. ``chunks``: of each rank the
+    number of the chunk that it sums up; those of a process follow each other. ``exchange``: the function that brings
+    the arrays of members of other processes, and the chunks they have summed up; null where there are none.
+    ``number``: of the clique.
     """
 
     _fields_ = [
@@ -109,8 +116,9 @@ class Clique(ctypes.Structure):
         ("slots", ctypes.c_void_p),
         ("order", ctypes.c_void_p),
         ("exchange", ctypes.c_void_p),
+        ("chunks", ctypes.c_void_p),
         ("number", ctypes.c_int32),
-        ("_line2", ctypes.c_int32 * 7),
+        ("_line2", ctypes.c_int32 * 5),
     ]
 
 
@@ -198,16 +206,23 @@ class Cliques:
     Args:
         places: the numbers of this process's devices.
         exchange: the address of the function that brings the arrays of other processes' devices; 0: there are none.
+        processes: of each device; none where all are here.
     """
 
-    def __init__(self, groups: Sequence[Sequence[int]], places: Sequence[int], exchange: int = 0) -> None:
-        here = set(places)
+    def __init__(
+        self,
+        groups: Sequence[Sequence[int]],
+        places: Sequence[int],
+        exchange: int = 0,
+        processes: Sequence[int] = (),
+    ) -> None:
+        here, self._processes = set(places), processes
         held = [[m for m in members if m in here] for members in groups]
         rows = [
             size
             for members, local in zip(groups, held, strict=True)
             if local
-            for size in (2 * len(members) * SLOT, 4 * len(members))
+            for size in (2 * len(members) * SLOT, 4 * len(members), 4 * len(members))
         ]
         self._memory = Memory([ctypes.sizeof(Clique)] * len(groups) + rows)
         self.each = [
@@ -226,4 +241,26 @@ class Cliques:
             order = [local.index(m) if m in local else -1 for m in members]
             clique.order = self._memory.take(4 * len(members))
             (ctypes.c_int32 * len(members)).from_address(clique.order)[:] = order
+            clique.chunks = self._memory.take(4 * len(members))
+            (ctypes.c_int32 * len(members)).from_address(clique.chunks)[:] = chunk_numbers(members, self._processes)
         return clique
+
+
+def chunk_numbers(members: Sequence[int], processes: Sequence[int]) -> list[int]:
+    """The chunk that each member sums up, those of a process one after the other.
+
+    >>> chunk_numbers([3, 1, 2], [0, 1, 0, 1])
+    [1, 2, 0]
+    """
+    ranks = sorted(range(len(members)), key=lambda r: (processes[members[r]] if processes else 0, r))
+    return [ranks.index(r) for r in range(len(members))]
+
+
+def chunk_items(items: int, members: int, number: int) -> int:
+    """The first element of a chunk, or the end of the one before it.
+
+    >>> [chunk_items(1000, 3, n) for n in range(4)]
+    [0, 512, 1000, 1000]
+    """
+    share = -(-items // members)
+    return min(-(-share // GRAIN) * GRAIN * number, items)

@@ -216,7 +216,9 @@ class _Watch:
         if waiting and not any(at == COMPUTES for at, _ in places):
             if sum(c.arrived for c in self.cliques.each) == waiting:
                 raise self.report.stuck()
-        if waiting and self.program.timeout and now - self.since > self.program.timeout:
+        # who waits for other processes knows better which
+        limit = self.program.timeout + (_PATIENCE if any(c.exchange for c in self.cliques.each) else 0)
+        if waiting and self.program.timeout and now - self.since > limit:
             raise self.report.late(now - self.since)
 
     @property

@@ -8,9 +8,10 @@ from typing import Any
 
 import numpy as np
 
-from heron.runtime.collectives import current, mpi, team
+from heron.runtime.collectives import current, team
+from heron.runtime.collectives.across import Exchange
 from heron.runtime.collectives.executable import DevicesExecutable
-from heron.runtime.collectives.mpi import Exchange
+from heron.runtime.collectives.shared_launch import Title
 from heron.runtime.collectives.state import GIVEN_UP, Cliques, Device, World
 from heron.runtime.collectives.turns import Turns
 from heron.runtime.cpu.call import Call, Entry, entry, quick_devices, table_words
@@ -86,7 +87,7 @@ class CpuDevices(DevicesExecutable):
         self._hosts = hosts
         self._memory = HostMemory(info.assignment, info.signature)
         self._cliques: dict[tuple[int, ...], list[Cliques]] = {}
-        self._exchange: Exchange | None = None
+        self._exchanges: dict[tuple[int, ...], Exchange] = {}
         self._quick: Call | None = None
         self._table = ctypes.c_void_p * (1 + len(self._memory.allocations))
 
@@ -95,7 +96,39 @@ class CpuDevices(DevicesExecutable):
         """Whether threads share the work of a device."""
         return self.program.threads > 1
 
-    def launch(self, rows: list[list[np.ndarray]], donate: bool, places: Sequence[int]) -> list[list[np.ndarray]]:
+    def launch(
+        self, rows: list[list[np.ndarray]], donate: bool, places: Sequence[int], processes: Sequence[int]
+    ) -> list[list[np.ndarray]]:
+        if not processes:
+            return self._run(rows, donate, places, None)
+        exchange = self._exchange(tuple(processes))
+        exchange.begin(self.program.timeout)
+        try:
+            outputs = self._run(rows, donate, places, exchange)
+        except BaseException as error:
+            exchange.give_up(error)
+            raise
+        exchange.end()
+        return outputs
+
+    def _exchange(self, processes: tuple[int, ...]) -> Exchange:
+        found = self._exchanges.get(processes)
+        if found is None:
+            names = self.program.collectives
+            title = Title.of(
+                self.name,
+                devices=processes,
+                arrays=[*map(str, self.signature.parameters), str(self.signature.result)],
+                collectives=list(names),
+                groups=[tuple(g) for g in self.groups],
+                text=self.identity,
+            )
+            found = self._exchanges[processes] = Exchange(title, self.groups, processes, names)
+        return found
+
+    def _run(
+        self, rows: list[list[np.ndarray]], donate: bool, places: Sequence[int], exchange: Exchange | None
+    ) -> list[list[np.ndarray]]:
         memory = self._memory
         if donate:
             for row in rows:
@@ -103,15 +136,20 @@ class CpuDevices(DevicesExecutable):
         arenas = [memory.borrow() for _ in rows]
         bound = [memory.bind(row, arena, donate) for row, arena in zip(rows, arenas, strict=True)]
         tables = [self._table(0, *[b.ctypes.data for b in bases]) for bases, _ in bound]
-        free = self._cliques.setdefault(tuple(places), [])
-        cliques = free.pop() if free else Cliques(self.groups, places, self._elsewhere(places))
+        free = self._cliques.setdefault((*places, exchange.address if exchange else 0), [])
+        if free:
+            cliques = free.pop()
+        elif exchange is None:
+            cliques = Cliques(self.groups, places)
+        else:
+            cliques = Cliques(self.groups, places, exchange.address, exchange.processes)
         addresses = [ctypes.addressof(t) + ctypes.sizeof(ctypes.c_void_p) for t in tables]
         try:
             team.run(self.program, cliques, places, addresses, (self, bound, arenas, tables))
         except BaseException:
-            self._raise(tables)
+            self._raise(tables, exchange)
             raise
-        self._raise(tables)
+        self._raise(tables, exchange)
         # those of a launch that failed are in the middle of a meeting
         free.append(cliques)
         for arena in arenas:
@@ -121,7 +159,7 @@ class CpuDevices(DevicesExecutable):
     def native_entry(self) -> Entry | None:
         """The quick way for native code, on the arguments of all devices, which take turns on the caller's thread; None
         where a call has work for Python."""
-        if self._hosts.keep or mpi.is_active():
+        if self._hosts.keep:
             return None
         if self._quick is None:
             cliques = Cliques(self.groups, range(self.devices), 0)
@@ -130,18 +168,8 @@ class CpuDevices(DevicesExecutable):
             self._quick = quick_devices(self._memory, array_facts(leaves), turns)
         return entry(self._quick)
 
-    def _elsewhere(self, places: Sequence[int]) -> int:
-        """The address of the function that brings arrays of other processes; 0 where all devices are in this one."""
-        if len(places) == self.devices:
-            return 0
-        if self._exchange is None:
-            processes = mpi.processes_of(self.devices, places)
-            self._exchange = Exchange(self.groups, processes, self.program.collectives, self.program.timeout)
-        return self._exchange.address
-
-    def _raise(self, tables: Sequence[Any]) -> None:
+    def _raise(self, tables: Sequence[Any], exchange: Exchange | None) -> None:
         """Raise what Python raised for a device of the launch with these tables, or at an exchange among processes."""
         self._hosts.raise_of(tables)
-        if self._exchange is not None and self._exchange.failure is not None:
-            failure, self._exchange.failure = self._exchange.failure, None
-            raise failure
+        if exchange is not None and exchange.failure is not None:
+            raise exchange.failure

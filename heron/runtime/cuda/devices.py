@@ -50,8 +50,10 @@ class CudaDevices(DevicesExecutable):
         found = [t for t in walk(self.program.thunks) if isinstance(t, CollectiveThunk)]
         return list({id(t): t for t in found}.values())
 
-    def launch(self, rows: list[list[np.ndarray]], donate: bool, places: Sequence[int]) -> list[list[np.ndarray]]:
-        return self._run(rows, None, places)
+    def launch(
+        self, rows: list[list[np.ndarray]], donate: bool, places: Sequence[int], processes: Sequence[int]
+    ) -> list[list[np.ndarray]]:
+        return self._run(rows, None, places, processes=processes)
 
     def run_there(
         self, rows: Sequence[list[DeviceArray]], gives: Sequence[Sequence[bool]], gpus: Sequence[Device]
@@ -67,13 +69,14 @@ class CudaDevices(DevicesExecutable):
         gives: Sequence[Sequence[bool]] | None,
         places: Sequence[int],
         gpus: Sequence[Device] = (),
+        processes: Sequence[int] = (),
     ) -> list[list[Any]]:
-        """One launch. ``gpus``: those that are given; else they are chosen."""
-        key = (tuple(places), tuple(gpu.ordinal for gpu in gpus))
+        """One launch. ``gpus``: those that are given; else they are chosen. ``processes``: of each device."""
+        key = (tuple(places), tuple(processes), tuple(gpu.ordinal for gpu in gpus))
         with _LAUNCH:
             team = self._teams.get(key)
             if team is None or any(one.gpu.driver is not driver() for one in team.each):
-                team = self._teams[key] = self._team(places, gpus)
+                team = self._teams[key] = self._team(places, gpus, processes)
             groups = [group for t in self.collectives for group in t.groups]
             acquired = team.cliques.acquire(groups, team.share)
             for one in team.each:
@@ -90,10 +93,10 @@ class CudaDevices(DevicesExecutable):
                 raise error
             return [job.result for job in jobs]
 
-    def _team(self, places: Sequence[int], given: Sequence[Device]) -> Team:
+    def _team(self, places: Sequence[int], given: Sequence[Device], processes: Sequence[int]) -> Team:
         """The GPUs for devices of this process. Raises RUN083, RUN089, RUN090 and RUN093 where they cannot run."""
         several = len(places) < self.devices
-        processes = mpi.processes_of(self.devices, places) if several else [0] * self.devices
+        processes = processes or [0] * self.devices
         host = mpi.place_on_this_host() if several else 0
         gpus = given or choose(self.target, self.program.sm, len(places), host)
         nccl_ = nccl()

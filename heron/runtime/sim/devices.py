@@ -26,11 +26,13 @@ class SimDevices(DevicesExecutable):
         self.sequence, self.runners = sequence, runners
         self.each = [SimExecutable(info, sequence, runners) for _ in range(info.spread.devices)]
 
-    def launch(self, rows: list[list[np.ndarray]], donate: bool, places: Sequence[int]) -> list[list[np.ndarray]]:
+    def launch(
+        self, rows: list[list[np.ndarray]], donate: bool, places: Sequence[int], processes: Sequence[int]
+    ) -> list[list[np.ndarray]]:
         from heron.evaluator.devices import World
         from heron.evaluator.walker import Evaluator
 
-        if len(places) != self.devices:
+        if processes:
             what = f"{self.devices} simulated devices run in one process, {len(places)} given"
             raise HeronError("RUN083", what, hint="simulate all of them in each process, or use the target cpu")
         world = World(self.spread.replicas, self.spread.partitions)

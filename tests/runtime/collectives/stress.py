@@ -9,6 +9,7 @@ from __future__ import annotations
 import argparse
 import threading
 import time
+from collections.abc import Sequence
 
 import numpy as np
 
@@ -66,15 +67,15 @@ def compiled(threads: int) -> Executable:
     return heron.compile(heron.parse(PROGRAM), options=heron.Options(threads=threads * DEVICES))
 
 
-def stress(programs: list[Executable], launches: int, callers: int) -> int:
-    """Run; the number of launches whose results were right."""
+def stress(programs: list[Executable], launches: int, callers: int, places: Sequence[int] = range(DEVICES)) -> int:
+    """Run on the devices of this process; the number of launches whose results were right."""
     good: list[int] = []
 
     def call(caller: int) -> None:
         for n in range(launches):
             values = np.arange(DEVICES, dtype=np.float32) + caller + n
-            rows = [[np.full((64, 512), v, np.float32)] for v in values]
-            outputs = programs[n % len(programs)].run_devices(rows)
+            rows = [[np.full((64, 512), values[place], np.float32)] for place in places]
+            outputs = programs[n % len(programs)].run_devices(rows, places=places)
             if all((x == values[-1]).all() and s == 4 * TRIPS for x, s in outputs):
                 good.append(n)
 

@@ -17,6 +17,7 @@ from tests.runtime.collectives.test_exchange import FORMS, module_of, reducer
 
 ROOT = Path(__file__).parents[3]
 HAS_MPI = shutil.which("mpiexec") is not None and importlib.util.find_spec("mpi4py") is not None
+NEEDS_MPI = pytest.mark.skipif(not HAS_MPI, reason="needs mpiexec and mpi4py (pip install 'heron[mpi]' mpich)")
 
 
 def test_devices_of_other_processes_need_mpiexec() -> None:
@@ -26,15 +27,21 @@ def test_devices_of_other_processes_need_mpiexec() -> None:
     assert "2 of the program's 4 devices" in error.value.what and "mpiexec -n 2" in (error.value.hint or "")
 
 
-@pytest.mark.skipif(not HAS_MPI, reason="needs mpiexec and mpi4py (pip install 'heron[mpi]' mpich)")
-@pytest.mark.parametrize("what", ["values", "mismatch"])
-def test_two_processes(what: str) -> None:
-    command = ["mpiexec", "-n", "2", sys.executable, "-m", "tests.runtime.collectives.mpi_program", what]
-    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=120)
-    assert done.returncode == 0, done.stdout + done.stderr
+@NEEDS_MPI
+def test_two_processes() -> None:
+    """Values, faults of every kind with the next launch after each, and a stress test: see `mpi_program`.
+
+    At last one process is killed: mpiexec ends the other one, and names the signal.
+    """
+    command = ["mpiexec", "-n", "2", sys.executable, "-m", "tests.runtime.collectives.mpi_program", "everything"]
+    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=300)
+    told = done.stdout + done.stderr
+    for what in "values", "faults", "uneven", "stressed", "silent":
+        assert done.stdout.count(f"{what} right") == 2, told
+    assert done.returncode != 0 and "signal 9" in told, told
 
 
-@pytest.mark.skipif(not HAS_MPI, reason="needs mpiexec and mpi4py (pip install 'heron[mpi]' mpich)")
+@NEEDS_MPI
 def test_ids_of_cliques() -> None:
     command = ["mpiexec", "-n", "2", sys.executable, "-m", "tests.runtime.collectives.mpi_ids"]
     done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=120)

@@ -16,6 +16,7 @@ from heron.pjrt.c_api.slots.topologies import asked, describe
 from heron.pjrt.c_api.slots.topologies import give as give_topology
 from heron.pjrt.client import Client
 from heron.pjrt.device import Device, FarDevice, Memory
+from heron.pjrt.job import Job
 
 
 def place(args: Any) -> Memory:
@@ -56,8 +57,8 @@ def create(args: Any) -> None:
     options = read_named_values(args.create_options, args.num_options)
     target, count, platform = asked(options)
     index, processes = options.get("node_id", 0), options.get("num_nodes", 1)
-    counts = meet(args, index, processes, count) if processes > 1 else ()
-    client = Client(target, count, processes=counts, process_index=index, platform_name=platform)
+    job = meet(args, index, processes, count) if processes > 1 else Job()
+    client = Client(target, count, job=job, process_index=index, platform_name=platform)
     ending.watch()
     atexit.register(client.close)
     args.client = _give(client).address
@@ -165,7 +166,7 @@ def default_assignment(args: Any) -> None:
 
 @slot("PJRT_Client_UpdateGlobalProcessInfo")
 def update_processes(args: Any) -> None:
-    del args  # how the others are is not of interest: no program runs on their devices
+    del args  # who is there is heard at each launch
 
 
 @slot("PJRT_Client_DmaMap")

@@ -29,7 +29,7 @@ def give(executable: LoadedExecutable) -> int:
     """A handle of an executable, which the caller destroys."""
     name, name_at, name_size = handles.text(executable.name)
     kind, kind_at, kind_size = handles.text("device")
-    of_outputs = [handles.text(m.kind) for m in executable.output_memories(executable.devices[0])]
+    of_outputs = [handles.text(m.kind) for m in executable.output_memories(executable.client.devices[0])]
     outputs, count = executable.outputs, len(executable.outputs)
     types, types_at = handles.array(ctypes.c_int32, [element_types.number(s.element_type) for s in outputs])
     dims, dims_at = handles.array(_I64, [d for s in outputs for d in s.dims])
@@ -42,7 +42,7 @@ def give(executable: LoadedExecutable) -> int:
     devices, devices_at = handles.pointers(d.handle for d in executable.devices)
     partitions = executable.num_partitions
     logical, logical_at = handles.array(
-        ctypes.c_int32, [n for d in range(len(executable.devices)) for n in divmod(d, partitions)]
+        ctypes.c_int32, [n for place in executable.places for n in divmod(place, partitions)]
     )
     cell = ExecutableCell(
         *(name_at, name_size, executable.num_replicas, partitions, count, 0, 0),

@@ -1,4 +1,4 @@
-"""Several processes of one job: each learns how many devices the others have, through a store of keys and values."""
+"""Several processes of one job: each hears what the others say of themselves, through a store of keys and values."""
 
 from __future__ import annotations
 
@@ -9,14 +9,15 @@ from typing import Any
 from heron.errors import HeronError
 from heron.once import once
 from heron.pjrt.c_api import abi, errors, handles
+from heron.pjrt.job import Job, own_word
 
 _PTR, _SIZE = ctypes.c_void_p, ctypes.c_size_t
 #: milliseconds a process waits for another one to come up
 _PATIENCE = 300_000
 
 
-def meet(args: Any, own: int, count: int, devices: int) -> tuple[int, ...]:
-    """The number of devices of each process, in their order, when all have said theirs.
+def meet(args: Any, own: int, count: int, devices: int) -> Job:
+    """The processes, when all have told of themselves.
 
     Args:
         args: of `PJRT_Client_Create`, with the store's callbacks.
@@ -32,8 +33,11 @@ def meet(args: Any, own: int, count: int, devices: int) -> tuple[int, ...]:
             hint="jax.distributed.initialize() gives one",
         )
     turn = next(_TURNS)
-    _put(args, _key(turn, own), str(devices))
-    return tuple(devices if n == own else int(_get(args, _key(turn, n))) for n in range(count))
+    word = own_word(devices)
+    _put(args, _key(turn, own), word)
+    job = Job.of([word if n == own else _get(args, _key(turn, n)) for n in range(count)])
+    job.meet()
+    return job
 
 
 #: clients of a process that met others: all processes make theirs in the same order, and a key has one value
@@ -41,7 +45,7 @@ _TURNS = itertools.count()
 
 
 def _key(turn: int, process: int) -> str:
-    return f"heron:{turn}:devices:{process}"
+    return f"heron:{turn}:process:{process}"
 
 
 def _put(args: Any, key: str, value: str) -> None:

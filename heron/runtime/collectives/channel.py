@@ -1,0 +1,185 @@
+"""Words between processes: a launch begins, somebody waits, a launch is given up, a process ends.
+
+They go by a communicator of heron's own, from any process to any other, in the order in which they were said. A process
+hears them while it waits. Nothing here waits itself, but for the first meeting of all processes.
+"""
+
+from __future__ import annotations
+
+import atexit
+import time
+from collections import Counter
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from enum import IntEnum
+from threading import Lock
+from typing import Any
+
+from heron.errors import HeronError
+from heron.once import once
+from heron.runtime.collectives.mpi import library
+
+#: the tag of words; arrays have others
+_WORDS = 0
+#: seconds of looking without sleeping, and of a sleep after that
+_EAGER, _NAP = 2e-3, 2e-4
+#: looks in vain before nothing has come: MPI takes messages in while one looks
+_MISSES = 3
+#: seconds that the processes have to come to their first meeting
+_MEETING = 600.0
+
+
+class Kind(IntEnum):
+    """A launch begins; the sender waits in one; has given one up; ends."""
+
+    BEGINS = 0
+    WAITS = 1
+    GAVE_UP = 2
+    ENDS = 3
+
+
+#: a launch: the processes that take part, and how many launches these had before
+Key = tuple[tuple[int, ...], int]
+
+
+@dataclass(frozen=True, slots=True)
+class Word:
+    """``launch``: which one. ``number``: the one that the sender would give it. ``program``: digests of what it runs.
+    ``text``: the program's name; the sender's place; the reason.
+    """
+
+    kind: Kind
+    launch: Key = ((), 0)
+    number: int = 0
+    program: tuple[Any, ...] = ()
+    text: str = ""
+
+
+@dataclass(slots=True)
+class Other:
+    """Another process: what it has begun and given up, by launch; its present launch; the place where it waits; when
+    it ended."""
+
+    begun: dict[Key, Word] = field(default_factory=dict)
+    given_up: dict[Key, Word] = field(default_factory=dict)
+    last: Word = Word(Kind.BEGINS)
+    waits: Word = Word(Kind.WAITS)
+    ended: float = 0.0
+
+    def forget(self, launch: Key) -> None:
+        """Forget a launch that is over, and those before it."""
+        for told in self.begun, self.given_up:
+            for processes, count in list(told):
+                if processes == launch[0] and count <= launch[1]:
+                    del told[processes, count]
+
+
+class Channel:
+    """The words of this process and to it. Safe to use from several threads."""
+
+    def __init__(self, comm: Any) -> None:
+        self.comm, self.rank = comm, comm.Get_rank()
+        self.others = {n: Other() for n in range(comm.Get_size()) if n != self.rank}
+        #: held by the launch that is under way
+        self.turn = Lock()
+        #: a number above those of all launches so far
+        self.next_number = 0
+        #: launches so far, by the processes that took part
+        self.counts: Counter[tuple[int, ...]] = Counter()
+        #: what must live on: messages that nobody takes any more
+        self.lost: list[Any] = []
+        self._sent: list[Any] = []
+        self._lock = Lock()
+        self._mpi = library()
+        self.tags = comm.Get_attr(self._mpi.TAG_UB)
+        atexit.register(self._end)
+
+    def say(self, rank: int, word: Word) -> None:
+        """Send a word; it leaves at once."""
+        with self._lock:
+            self._sent = [r for r in self._sent if not r.Test()]
+            self._sent.append(self.comm.isend(word, rank, _WORDS))
+
+    def listen(self) -> None:
+        """Take in what has come."""
+        status, misses = self._mpi.Status(), 0
+        with self._lock:
+            while misses < _MISSES:
+                message = self.comm.improbe(tag=_WORDS, status=status)
+                if message is None:
+                    misses += 1
+                else:
+                    self._take(self.others[status.Get_source()], message.recv())
+
+    def _take(self, sender: Other, word: Word) -> None:
+        match word.kind:
+            case Kind.BEGINS:
+                sender.begun[word.launch] = sender.last = word
+            case Kind.WAITS:
+                sender.waits = word
+            case Kind.GAVE_UP:
+                sender.given_up[word.launch] = word
+            case Kind.ENDS:
+                sender.ended = time.monotonic()
+
+    def _end(self) -> None:
+        """Let nobody wait for this process."""
+        if not self._mpi.Is_finalized():
+            for rank in self.others:
+                self.say(rank, Word(Kind.ENDS))
+
+
+class Patience:
+    """Pauses between two looks: none at first, then short ones."""
+
+    def __init__(self) -> None:
+        self._began = time.monotonic()
+
+    @property
+    def spent(self) -> float:
+        """Seconds so far."""
+        return time.monotonic() - self._began
+
+    @staticmethod
+    def since(time_: float) -> float:
+        """Seconds since a time of the clock."""
+        return time.monotonic() - time_
+
+    def pause(self) -> None:
+        """Let others run."""
+        time.sleep(0 if self.spent < _EAGER else _NAP)
+
+
+@once
+def channel() -> Channel:
+    """The channel of this process. All processes that mpiexec started come here when they first share a program.
+
+    Raises RUN088 when one does not come, RUN083 where there is no MPI.
+    """
+    world = library().COMM_WORLD
+    comm, request = world.Idup()
+    wait(request.Test, lambda spent: _missing(world, spent))
+    return Channel(comm)
+
+
+def wait(is_over: Callable[[], Any], late: Callable[[float], HeronError], limit: float = _MEETING) -> None:
+    """Wait until it is over. Raises what `late` makes of the seconds when it takes longer than the limit."""
+    patience = Patience()
+    while not is_over():
+        if limit and patience.spent > limit:
+            raise late(patience.spent)
+        patience.pause()
+
+
+def _missing(world: Any, spent: float) -> HeronError:
+    return HeronError(
+        "RUN088",
+        f"process {world.Get_rank()} has waited {spent:.0f} s for the other {world.Get_size() - 1} processes",
+        why="it waits for their first meeting",
+        hint="all processes that mpiexec started must run programs on devices of several processes",
+    )
+
+
+def named(ranks: Sequence[int]) -> str:
+    """Processes by number: ``process 1``, ``processes 1, 2``."""
+    return f"process{'es' * (len(ranks) > 1)} {', '.join(map(str, ranks))}"
