@@ -26,6 +26,7 @@ NOT_RUN = {
     "heron compile model.hlo --target cuda -O lock=heron.lock -O frozen=on": "compiles for this machine's GPU",
     "heron run softmax.heron --random 0": "runs code for a GPU",
     "heron jax-tests jax/tests/lax_test.py -k sort": "needs a checkout of JAX",
+    "heron jax-tests jax/tests/multiprocess/pjit_test.py --processes 4 --devices 2": "needs a checkout of JAX",
 }
 #: pages whose commands a test of their own runs, with the files the page shows
 OWN_TEST = {"add-a-pass.md": "tests/test_add_a_pass.py"}

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from heron import HeronError
-from heron.pjrt.conformance import runner
+from heron.pjrt.conformance import record, runner, together
 from heron.pjrt.conformance.record import Outcome, Record, Task
 from heron.pjrt.conformance.runner import FileReport, Settings
 from tests.support import heron
@@ -173,3 +173,25 @@ def test_what_is_meant_for_the_cpu_is_asked_of_heron(tmp_path: Path, as_cpu: boo
     report = compared(tmp_path, Settings(as_cpu=as_cpu, devices=2))
     outcomes = [sorted(o.outcome for o in r.outcomes.values()) for r in (report.heron, report.cpu)]
     assert outcomes == [["passed", "skipped"]] * 2, report
+
+
+def test_a_test_of_several_processes_has_passed_when_it_has_in_all(tmp_path: Path) -> None:
+    logs, log = [tmp_path / f"x.{n}" for n in range(2)], tmp_path / "x"
+    for n, outcomes in enumerate((["passed", "passed", "skipped", "passed"], ["passed", "failed", "skipped"])):
+        record.write(logs[n], selected=["a", "b", "c", "d"], process=1.0)
+        for test, outcome in zip("abcd", outcomes, strict=False):
+            record.write(logs[n], test=test, outcome="started")
+            record.write(logs[n], test=test, outcome=outcome, error="why" * (outcome == "failed"), seconds=2.0)
+    record.write(logs[1], test="d", outcome="started")
+    together.merge(logs, log)
+    merged = Record.read(log)
+    assert {t: o.outcome for t, o in merged.outcomes.items()} == {"a": "passed", "b": "failed", "c": "skipped"}
+    assert merged.outcomes["b"].error == "process 1: why" and merged.outcomes["b"].seconds == 4
+    assert merged.under_way == "d" and not logs[0].exists()
+
+
+def test_processes_need_mpiexec(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PATH", "")
+    with pytest.raises(HeronError, match="PJRT031"):
+        together.started(["pytest"], 2)
+    assert together.started(["pytest"], 1) == ["pytest"]

@@ -25,6 +25,7 @@ _LINES = 12
         "heron jax-tests ~/jax/tests/lax_test.py -k sort",
         "heron jax-tests ~/jax/tests --every 10 --as-cpu --jobs 4",
         "heron jax-tests ~/jax/tests --results results --list-missed",
+        "heron jax-tests ~/jax/tests/multiprocess --processes 2 --devices 4",
     ),
 )
 @click.argument("path", type=click.Path(path_type=Path, exists=True))
@@ -44,6 +45,14 @@ _LINES = 12
     type=click.IntRange(min=1),
     metavar="N",
     help="Use N devices on both, in place of the number each file asks for.",
+)
+@click.option(
+    "--processes",
+    type=click.IntRange(min=1),
+    default=1,
+    show_default=True,
+    metavar="N",
+    help="Run each file in N processes that mpiexec starts, each with --devices; for JAX's tests/multiprocess.",
 )
 @click.option(
     "--jobs",
@@ -77,6 +86,7 @@ def command(
     as_cpu: bool,
     x64: bool,
     devices: int | None,
+    processes: int,
     jobs: int,
     timeout: float,
     results: Path | None,
@@ -95,7 +105,7 @@ def command(
     def told(report: FileReport) -> None:
         click.echo(f"{report.file.name}: {len(report.missed)} of {len(report.wanted)} missed", err=True)
 
-    settings = runner.Settings(select, every, timeout, devices or 0, as_cpu, x64, retry)
+    settings = runner.Settings(select, every, timeout, devices or 0, as_cpu, x64, retry, processes)
     reports = runner.compare(runner.files_of(path.resolve()), settings, jobs, told, results)
     groups = runner.clusters(reports)
     if as_json:

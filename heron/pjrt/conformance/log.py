@@ -11,28 +11,32 @@ from typing import Any
 
 import pytest
 
+from heron.pjrt.conformance import together
 from heron.pjrt.conformance.record import STARTED, TASK, Record, Task, computed, write
 from heron.pjrt.device import PLATFORM
 
 _SHOWN = 2000
 _task: Task | None = None
+#: the record of this process
+_own = ""
 #: what the process had computed when the test under way began
 _began = 0.0
 
 
 def pytest_configure(config: Any) -> None:
     """Before any test file is imported."""
-    global _task
+    global _task, _own
     if TASK in os.environ:
         _task = Task(**json.loads(os.environ[TASK]))
+        _own = _task.own_log(together.rank())
         _watch()
-        write(_task.log, test=str(config.args[0]), outcome=STARTED, process=computed())
+        write(_own, test=str(config.args[0]), outcome=STARTED, process=computed())
 
 
 def _watch() -> None:
     """End the process when what begins now takes too long, whoever holds Python's lock."""
     assert _task is not None
-    with open(f"{_task.log}.stack", "w") as stack:
+    with open(f"{_own}.stack", "w") as stack:
         faulthandler.dump_traceback_later(_task.seconds, exit=True, file=os.dup(stack.fileno()))
 
 
@@ -60,6 +64,8 @@ def _prepare() -> None:
         jax_plugin.initialize()
     if _task is not None and _task.devices:
         test_util.request_cpu_devices = lambda _: None
+    if _task is not None and _task.processes > 1:
+        together.join(_task)
 
 
 def _test_like(platform: str, test_util: Any) -> None:
@@ -84,7 +90,7 @@ def pytest_collection_modifyitems(config: Any, items: list[Any]) -> None:
         return
     chosen = [i for i in items if _task.takes(_name(i.nodeid))]
     done = Record.read(_log()).outcomes
-    write(_task.log, selected=[_name(i.nodeid) for i in chosen], process=computed())
+    write(_own, selected=[_name(i.nodeid) for i in chosen], process=computed())
     config.hook.pytest_deselected(items=[i for i in items if i not in chosen])
     items[:] = [i for i in chosen if _name(i.nodeid) not in done]
 
@@ -108,7 +114,7 @@ def pytest_runtest_logstart(nodeid: str, location: Any) -> None:
     if _task is not None:
         _watch()
         _began = computed()
-        write(_task.log, test=_name(nodeid), outcome=STARTED, process=_began)
+        write(_own, test=_name(nodeid), outcome=STARTED, process=_began)
 
 
 def pytest_runtest_logreport(report: Any) -> None:
@@ -128,13 +134,15 @@ def _tell(test: str, report: Any) -> None:
         return  # used by hand, for a plain run of pytest
     now = computed()
     seconds = round(now - _began, 3)
-    write(_task.log, test=test, outcome=report.outcome, error=_error(report), seconds=seconds, process=now)
+    write(_own, test=test, outcome=report.outcome, error=_error(report), seconds=seconds, process=now)
 
 
-def pytest_sessionfinish() -> None:
+def pytest_sessionfinish(session: Any) -> None:
     """Give the threads and exit handlers that run from here on a time limit of their own."""
     if _task is not None:
         _watch()
+        if _task.processes > 1:
+            session.exitstatus = 0  # mpiexec would end the others, which may not be as far
 
 
 def _error(report: Any) -> str:

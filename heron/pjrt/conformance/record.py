@@ -21,13 +21,20 @@ class Task:
     """The instructions for a process that runs tests.
 
     ``log``: the record it writes. ``every``: one test of so many, by a hash of its name. ``seconds``: for one test.
-    ``devices``: how many the CPU is to have, whatever a file asks for; 0: what it asks for.
+    ``devices``: how many the CPU is to have, whatever a file asks for; 0: what it asks for. ``processes``: how many run
+    the tests together; 1: this one alone. ``address``: where they meet.
     """
 
     log: str
     every: int = 1
     seconds: float = 600.0
     devices: int = 0
+    processes: int = 1
+    address: str = ""
+
+    def own_log(self, process: int) -> str:
+        """The record that a process writes, if there are several: those of all make up the file's."""
+        return f"{self.log}.{process}" if self.processes > 1 else self.log
 
     def takes(self, name: str) -> bool:
         """Whether the test of that name is in the sample: the same in every process, and on every platform.

@@ -16,6 +16,7 @@ from dataclasses import asdict, dataclass, field
 from pathlib import Path
 
 from heron.errors import HeronError
+from heron.pjrt.conformance import together
 from heron.pjrt.conformance.record import CRASHED, TASK, Outcome, Record, Task, write
 from heron.pjrt.device import PLATFORM
 
@@ -32,7 +33,8 @@ class Settings:
 
     ``select``: pytest's ``-k``. ``every``: a sample, one test of so many. ``seconds``: for one test. ``devices``: how
     many there are, 0 for as many as each file asks for on the CPU. ``as_cpu``: heron goes by the name "cpu". ``x64``:
-    JAX has 64-bit types. ``retry``: tests heron missed in an earlier run are run again.
+    JAX has 64-bit types. ``retry``: tests heron missed in an earlier run are run again. ``processes``: so many run each
+    file together, started by mpiexec.
     """
 
     select: str = ""
@@ -42,6 +44,7 @@ class Settings:
     as_cpu: bool = False
     x64: bool = False
     retry: bool = False
+    processes: int = 1
 
     def environment(self, heron: bool) -> dict[str, str]:
         """Of a process for heron, or for JAX's CPU."""
@@ -57,6 +60,7 @@ class Settings:
         """Of the record of a file: what is recorded holds for these settings alone."""
         platform = ("heron_as_cpu" if self.as_cpu else "heron") if heron else "cpu"
         more = ["x64"] * self.x64 + [f"{self.devices}_devices"] * bool(self.devices)
+        more += [f"{self.processes}_processes"] * (self.processes > 1)
         return ".".join([file.stem, platform, *more, "jsonl"])
 
 
@@ -114,20 +118,25 @@ def run_file(file: Path, settings: Settings, heron: bool, folder: Path) -> Recor
 
 def _why(log: Path) -> str:
     """The reason why a process ended early: its place when its time was over."""
-    stack = Path(f"{log}.stack")
-    lines = stack.read_text().splitlines() if stack.exists() else []
+    stacks = [s for s in sorted(log.parent.glob(f"{log.name}*.stack")) if s.stat().st_size]
+    lines = stacks[0].read_text().splitlines() if stacks else []
     shown = [line for line in lines if not re.search(r"/(_pytest|pluggy)/|frozen runpy", line)]
     return "\n".join(["took too long", *shown[:_FRAMES]]) if lines else "the process ended"
 
 
 def _run_once(file: Path, settings: Settings, heron: bool, log: Path) -> None:
-    task = Task(str(log), settings.every, settings.seconds, settings.devices)
+    processes = settings.processes
+    address = together.free_address() if processes > 1 else ""
+    task = Task(str(log), settings.every, settings.seconds, settings.devices, processes, address)
     path = os.pathsep.join(p for p in sys.path if p)
     env = {**os.environ, **settings.environment(heron), TASK: json.dumps(asdict(task)), "PYTHONPATH": path}
     command = [sys.executable, "-m", "pytest", str(file), "-q", "--tb=short", "-p", "heron.pjrt.conformance.log"]
     command += ["-p", "no:cacheprovider", "--continue-on-collection-errors"]
     command += ["-k", settings.select] if settings.select else []
+    command = together.started(command, processes)
     subprocess.run(command, cwd=file.parent, env=env, capture_output=True, check=False)
+    if processes > 1:
+        together.merge([Path(task.own_log(n)) for n in range(processes)], log)
 
 
 def compare(
