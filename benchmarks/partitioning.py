@@ -11,7 +11,6 @@ from __future__ import annotations
 
 import argparse
 import time
-from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -40,7 +39,7 @@ def train_step() -> tuple[Module, list[str]]:
 def _split(dims: tuple[int, ...]) -> str:
     if len(dims) == 1:
         return "model" if dims[0] > 768 else ""
-    known = {(50257, 768): "-,model", (64, 768): "data,-"}
+    known: dict[tuple[int, ...], str] = {(50257, 768): "-,model", (64, 768): "data,-"}
     if dims in known:
         return known[dims]
     return {768: "data,model", 3072: "model,data"}.get(dims[0], "") if len(dims) == 2 else ""
@@ -103,9 +102,9 @@ def cases() -> Iterator[tuple[str, str, Any]]:
         yield f"unrolled, {steps} steps", "data=8,model=8", lambda n=steps: unrolled(n)
 
 
-def partition(module: Module, mesh: str, inputs: list[str]) -> tuple[float, Counter[str], Module]:
+def partition(module: Module, mesh: str, inputs: list[str]) -> tuple[float, dict[str, float], Module]:
     """CPU seconds, those by pass, and the program of one device."""
-    made, by_pass = module.clone(), Counter[str]()
+    made, by_pass = module.clone(), dict[str, float]()
     annotate(made, mesh_of_text(mesh), inputs, ())
     ctx = PassContext()
     with collector_paused():
@@ -113,7 +112,7 @@ def partition(module: Module, mesh: str, inputs: list[str]) -> tuple[float, Coun
             for step in pipeline.steps:
                 began = time.process_time()
                 ctx.run_pass(step, made)
-                by_pass[step.name] += time.process_time() - began
+                by_pass[step.name] = by_pass.get(step.name, 0.0) + time.process_time() - began
     return sum(by_pass.values()), by_pass, made
 
 
@@ -134,7 +133,7 @@ def main() -> None:
         each = 1e6 * seconds / count
         print(f"{name:24s} {mesh:26s} {devices:7,d} {count:12,d} {after:6d} {seconds:6.2f} {each:5.0f}", flush=True)
         if args.passes:
-            for step, spent in by_pass.most_common(5):
+            for step, spent in sorted(by_pass.items(), key=lambda pair: -pair[1])[:5]:
                 print(f"    {step:30s} {spent:.2f}")
 
 

@@ -25,9 +25,10 @@ import jax  # noqa: E402
 import numpy as np  # noqa: E402
 from jax._src import compiler  # noqa: E402
 from jax._src.interpreters import mlir  # noqa: E402
-from jax._src.lib import _jax as lib  # noqa: E402
+from jax._src.lib import _jax as lib  # noqa: E402 # pyright: ignore[reportPrivateImportUsage]
 from jax.sharding import NamedSharding, PartitionSpec  # noqa: E402
 
+from benchmarks.devices import wider_ops  # noqa: E402, F401  it registers programs
 from benchmarks.devices.case import Case  # noqa: E402
 from benchmarks.devices.wider import WIDER  # noqa: E402
 from heron import targets  # noqa: E402
@@ -69,7 +70,7 @@ def lowered(case: Case) -> Any:
 def by_xla(text: str) -> Found:
     """What XLA:CPU makes of a program in StableHLO."""
     with mlir.make_ir_context():
-        module = mlir.ir.Module.parse(text)
+        module = mlir.ir.Module.parse(text)  # pyright: ignore[reportPrivateImportUsage]
         count = int(str(module.operation.attributes["mhlo.num_partitions"]).split()[0])
         devices = jax.devices()[:count]
         options: Any = compiler.get_compile_options(1, count, device_assignment=np.arange(count).reshape(1, count))

@@ -11,6 +11,7 @@ from heron.passes.framework.context import PassContext
 from heron.passes.sharding.auto_sharding import AutoSharding
 from tests.passes.sharding.cases import FAMILIES, case
 from tests.passes.sharding.devices import agree, inputs_of, sharded
+from tests.passes.sharding.programs import wire_bytes
 
 _DOT = "lhs_contracting_dims={1}, rhs_contracting_dims={0}"
 GATED = sharded(f"""mesh['x'=4]
@@ -108,6 +109,34 @@ ENTRY main {{
     run(module)
     made = agree(module, inputs_of(module))
     assert [i.opcode for i in made.instructions() if "replica_groups" in i.op.attributes] == ["all-reduce"]
+
+
+def test_a_sum_that_two_ops_need_is_scattered():
+    """The squares need any split of the sum; the other user wants it along another axis, from a smaller part."""
+    module = parse(
+        sharded("""mesh['x'=4,'y'=2]
+HloModule power, num_partitions=8
+
+add { a = f32[] parameter(0) b = f32[] parameter(1) ROOT r = f32[] add(a, b) }
+
+ENTRY main {
+  a = f32[16,16] parameter(0) @[{'x'}, {'y'}]@
+  x = f32[16] parameter(1) @[{'y'}]@
+  d = f32[16] dot(a, x), lhs_contracting_dims={1}, rhs_contracting_dims={0} @[{'x'}]@
+  m = f32[16] multiply(d, d) @[{'x'}]@
+  zero = f32[] constant(0)
+  s = f32[] reduce(m, zero), dimensions={0}, to_apply=add @[]@
+  b = f32[16] broadcast(s), dimensions={} @[{'y'}]@
+  ROOT n = f32[16] divide(d, b) @[{'y'}]@
+}
+""")
+    )
+    before = agree(module, inputs_of(module))
+    run(module)
+    after = agree(module, inputs_of(module))
+    opcodes = [i.opcode for i in after.instructions() if "replica_groups" in i.op.attributes]
+    assert "reduce-scatter" in opcodes and "reduce-scatter" not in [i.opcode for i in before.instructions()]
+    assert wire_bytes(after)[0] < wire_bytes(before)[0]
 
 
 def test_a_second_run_changes_nothing():
