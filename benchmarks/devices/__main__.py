@@ -1,9 +1,11 @@
-"""``python -m benchmarks.devices``: run time of sharded programs on 8 devices, against XLA:CPU, worst first.
+"""``python -m benchmarks.devices``: sharded programs on 8 devices, against XLA:CPU, worst first.
 
-    python -m benchmarks.devices [NAME ...] [--runs 5] [--partitioned] [--json OUT]
+    python -m benchmarks.devices [NAME ...] [--runs 9] [--seconds 20] [--compiles 0] [--partitioned] [--json OUT]
+        [--write]
 
-``--partitioned``: both sides run what XLA's partitioner made of a program, so that only running is compared. Programs
-run in turns in one process; a time is the median of the runs. "sum" ratios at the end are geometric means.
+``--partitioned``: both sides run what XLA's partitioner made of a program, so that only running is compared. Both sides
+run in turns in one process; a ratio is the median of the turns' ratios, of the clock's time and of the time of all
+threads, or of the fastest turns ("least"). Means are geometric. ``--write``: into docs/reference/benchmarks.md.
 """
 
 from __future__ import annotations
@@ -11,66 +13,75 @@ from __future__ import annotations
 import argparse
 import json
 import os
-import statistics
 import sys
-import time
-from math import exp, log
 from pathlib import Path
-from typing import Any
 
 os.environ["XLA_FLAGS"] = "--xla_force_host_platform_device_count=8 " + os.environ.get("XLA_FLAGS", "")
 os.environ["JAX_PLATFORMS"] = "cpu"
 
-from benchmarks.devices import blocks, control, manual, moves, training  # noqa: E402, F401  they register programs
-from benchmarks.devices.case import PROGRAMS  # noqa: E402
-from benchmarks.devices.sides import Heron, Xla, refused, worst_error  # noqa: E402
+from benchmarks import sections  # noqa: E402
+from benchmarks.devices import page  # noqa: E402
+from benchmarks.devices.measure import Row, mean, measured  # noqa: E402
+from benchmarks.devices.programs import PROGRAMS  # noqa: E402
+from benchmarks.devices.sides import refused  # noqa: E402
 
-
-def seconds(run: Any) -> tuple[float, Any]:
-    began = time.perf_counter()
-    result = run()
-    return time.perf_counter() - began, result
-
-
-def measured(name: str, runs: int, partitioned: bool) -> dict[str, Any]:
-    """Times of one program, in milliseconds, and the largest error."""
-    xla = Xla(PROGRAMS[name](), name)
-    heron = Heron(xla, partitioned)
-    _, wanted = seconds(xla.run)
-    _, found = seconds(heron.run)
-    times: dict[str, list[float]] = {"xla": [], "heron": []}
-    for _ in range(runs):
-        for side, run in (("xla", xla.run), ("heron", heron.run)):
-            spent, result = seconds(run)
-            times[side].append(spent * 1e3)
-            del result
-    row = {side: statistics.median(each) for side, each in times.items()}
-    return {"name": name, **row, "ratio": row["heron"] / row["xla"], "error": worst_error(wanted, heron, found)}
+#: where the heads of the columns stand
+_PLACES = ("22s", ">9s", ">9s", ">6s", ">6s", ">6s", ">8s", ">7s", ">8s", ">6s")
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("names", nargs="*")
-    parser.add_argument("--runs", type=int, default=5)
+    parser.add_argument("--runs", type=int, default=9)
+    parser.add_argument("--seconds", type=float, default=20.0, help="most time of a program's turns after the second")
+    parser.add_argument("--compiles", type=int, default=0)
     parser.add_argument("--partitioned", action="store_true")
     parser.add_argument("--json")
+    parser.add_argument("--write", action="store_true")
     options = parser.parse_args()
-    rows: list[dict[str, Any]] = []
+    rows: list[Row] = []
     failures: dict[str, str] = {}
     for name in options.names or PROGRAMS:
         with refused(name, failures):
-            rows.append(measured(name, options.runs, options.partitioned))
-            print(f"{name}: {rows[-1]['heron']:.2f} ms, {rows[-1]['ratio']:.2f} of XLA's", file=sys.stderr, flush=True)
-    print(f"\n{'program':22s} {'XLA ms':>9s} {'heron ms':>9s} {'ratio':>6s} {'error':>8s}")
-    for r in sorted(rows, key=lambda r: -r["ratio"]):
-        print(f"{r['name']:22s} {r['xla']:9.2f} {r['heron']:9.2f} {r['ratio']:6.2f} {r['error']:8.0e}")
-    if rows:
-        mean = exp(sum(log(r["ratio"]) for r in rows) / len(rows))
-        print(f"{len(rows)} programs, geometric mean {mean:.2f}, worst {max(r['ratio'] for r in rows):.2f}")
-    for name, why in failures.items():
-        print(f"{name}: {why}")
+            rows.append(measured(name, options.runs, options.seconds, options.compiles, options.partitioned))
+            print(line(rows[-1]), file=sys.stderr, flush=True)
+    lines = [*table(rows), *(f"{name}: {why}" for name, why in failures.items())]
+    print("\n".join(lines))
     if options.json:
-        Path(options.json).write_text(json.dumps({"programs": rows, "failures": failures}, indent=1))
+        found = {"programs": [r.record() for r in rows], "failures": failures}
+        Path(options.json).write_text(json.dumps(found, indent=1))
+    if options.write:
+        sections.put(page.HEADING, page.text(lines))
+
+
+def table(rows: list[Row]) -> list[str]:
+    """The rows, the slowest run first, and the means."""
+    heads = ("program", "XLA ms", "heron ms", "ratio", "least", "CPU", "error", "scratch", "compile", "CPU")
+    if not any(r.compile["xla"].wall for r in rows):
+        heads = heads[:-2]
+    lines = [" ".join(f"{head:{place}}" for head, place in zip(heads, _PLACES, strict=False))]
+    lines += map(line, sorted(rows, key=lambda r: -r.ratio("run")))
+    for what in ("run", "compile"):
+        for clock, name in (("wall", what), ("cpu", f"{what}, CPU")):
+            ratios = [r.ratio(what, clock) for r in rows if getattr(r, what)["xla"].wall]
+            if ratios:
+                many = f"{len(ratios)} programs" if len(ratios) > 1 else "1 program"
+                lines.append(f"{name}: {many}, geometric mean {mean(ratios):.2f}, worst {max(ratios):.2f}")
+    return lines
+
+
+def line(r: Row) -> str:
+    """A program's figures."""
+    times = " ".join(f"{r.milliseconds('run', side):9.2f}" for side in ("xla", "heron"))
+    ratios = f"{r.ratio('run'):6.2f} {r.least('run'):6.2f} {r.ratio('run', 'cpu'):6.2f}"
+    compiled = f"{r.ratio('compile'):8.2f} {r.ratio('compile', 'cpu'):6.2f}" if r.compile["xla"].wall else ""
+    return f"{r.name:22s} {times} {ratios} {r.error:8.0e} {_scratch(r)} {compiled}".rstrip()
+
+
+def _scratch(r: Row) -> str:
+    """heron's over XLA's."""
+    xla, heron = (r.scratch[side] for side in ("xla", "heron"))
+    return f"{heron / xla:7.2f}" if xla else f"{'more' if heron else '0':>7s}"
 
 
 if __name__ == "__main__":

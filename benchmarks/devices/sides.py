@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import tempfile
 import warnings
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -26,7 +26,6 @@ class Xla:
     """XLA:CPU. ``partitioned``: its program of one device, as its partitioner left it."""
 
     def __init__(self, case: Case, name: str) -> None:
-        jax.config.update("jax_use_shardy_partitioner", name not in GSPMD)
         shardings = _shardings(case.in_specs, case)
         more = {} if case.out_specs is None else {"out_shardings": _shardings(case.out_specs, case)}
         leaves, tree = jax.tree.flatten(case.arguments)
@@ -36,7 +35,8 @@ class Xla:
         )
         # donated arguments are gone after one run
         self.jitted = jax.jit(case.function, in_shardings=shardings, **more)
-        lowered = self.jitted.lower(*self.placed)
+        self.shardy = name not in GSPMD
+        lowered = self.lowered()
         with tempfile.TemporaryDirectory() as folder:
             self.compiled = lowered.compile(
                 compiler_options={"xla_dump_to": folder, "xla_dump_hlo_pass_re": "spmd", "xla_dump_hlo_as_text": True}
@@ -45,8 +45,23 @@ class Xla:
             self.partitioned = found[-1].read_text() if found else str(self.compiled.as_text())
         self.text = lowered.as_text()
 
+    def lowered(self) -> Any:
+        """The program as JAX hands it over."""
+        jax.config.update("jax_use_shardy_partitioner", self.shardy)
+        return self.jitted.lower(*self.placed)
+
+    @property
+    def scratch(self) -> int:
+        """Bytes of scratch of a device."""
+        return self.compiled.memory_analysis().temp_size_in_bytes
+
     def run(self) -> Any:
         return jax.block_until_ready(self.compiled(*self.placed))
+
+    def prepared(self) -> Callable[[], Any]:
+        """The function that compiles the program anew."""
+        jax.clear_caches()
+        return self.lowered().compile
 
     def rows(self, devices: int) -> list[list[np.ndarray]]:
         """The local arguments of each device that are parameters of the program."""
@@ -66,12 +81,16 @@ class Heron:
     """heron's program: of the program as JAX lowers it, or as XLA's partitioner left it."""
 
     def __init__(self, xla: Xla, partitioned: bool) -> None:
-        module = load(xla.partitioned if partitioned else xla.text)
-        self.executable = heron.compile(module)
+        self.text = xla.partitioned if partitioned else xla.text
+        self.executable = self.prepared()()
         self.rows = xla.rows(self.executable.devices)
 
     def run(self) -> Any:
         return self.executable.run_devices(self.rows)
+
+    def prepared(self) -> Callable[[], Any]:
+        """The function that compiles the program anew."""
+        return lambda: heron.compile(load(self.text))
 
 
 def worst_error(xla: Any, heron: Heron, rows: list[list[np.ndarray]]) -> float:
