@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 import numpy as np
 
+import heron
 from heron.analysis.sharding.program import ProgramShardings
 from heron.evaluator import evaluate, evaluate_devices
 from heron.hlo.ir.module import Module
@@ -124,6 +125,18 @@ def agree_compiled(module: Module, inputs: Sequence[np.ndarray], tolerance: floa
     got = joined(module, made, evaluate_devices(made, shares(module, made, inputs)))
     _compare(got, evaluate(module, *inputs), tolerance, made)
     return made
+
+
+def agree_on(target: str) -> Callable[[Module, Sequence[np.ndarray], float], Module]:
+    """As `agree`, for the program compiled for a target and run on global arrays; without shardings nothing is run."""
+
+    def compare(module: Module, inputs: Sequence[np.ndarray], tolerance: float = 0.0) -> Module:
+        program = heron.compile(module, target)
+        if program.spread.is_known:
+            _compare(program.run(inputs), evaluate(module, *inputs), tolerance, module)
+        return module
+
+    return compare
 
 
 def small_integers(shape: Shape, seed: int = 0) -> np.ndarray:
