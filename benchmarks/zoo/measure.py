@@ -64,9 +64,11 @@ def measure(p: Program, seconds: float) -> Row:
             except Exception as error:  # a refusal is a result here
                 row.refused = f"{side}: {str(error)[:200]}"
                 return row
-            row.temp_bytes[side] = compiled.memory_analysis().temp_size_in_bytes
+            memory = compiled.memory_analysis()
+            row.temp_bytes[side] = 0 if memory is None else memory.temp_size_in_bytes
         _time(row, ready, seconds)
-        row.error, row.wrong = _compare(*(jax.tree.leaves(ready[side][2]) for side in SIDES), p.tolerance)
+        ours, theirs = [jax.tree.leaves(ready[side][2]) for side in SIDES]
+        row.error, row.wrong = _compare(ours, theirs, p.tolerance)
     return row
 
 
@@ -111,8 +113,8 @@ def _worker(pipe: Any, seconds: float) -> None:
         jax.block_until_ready(jax.jit(lambda a: jnp.sort(jnp.tanh(a @ a), 0).sum(1))(x))
     every = {p.name: p for p in programs()}
     pipe.send(None)
-    while True:
-        pipe.send(measure(every[pipe.recv()], seconds))
+    while (name := pipe.recv()) is not None:
+        pipe.send(measure(every[name], seconds))
 
 
 def measure_all(chosen: Sequence[Program], seconds: float, limit: float) -> Iterator[Row]:
@@ -135,3 +137,6 @@ def measure_all(chosen: Sequence[Program], seconds: float, limit: float) -> Iter
             process.kill()
             process = None
         yield row
+    if process is not None and here is not None:
+        here.send(None)
+        process.join()

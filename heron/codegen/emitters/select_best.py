@@ -18,12 +18,12 @@ from heron.analysis.fusion.partition import partition
 from heron.analysis.indexing.expr import Const, Expr
 from heron.analysis.indexing.hlo_maps import delinearize
 from heron.codegen.elemental.logic import total_key
+from heron.codegen.elemental.registry import require
 from heron.codegen.elemental.values import scalar_of
 from heron.codegen.emitters.base import Emitter, Frame
 from heron.codegen.emitters.loops import for_, item_loop
 from heron.codegen.ir.types import I32, I64, INDEX
 from heron.codegen.kernel import Kernel, Launch
-from heron.errors import HeronError
 from heron.hlo.ir import types
 from heron.hlo.ir.instruction import Instruction
 from heron.targets import Target
@@ -50,10 +50,9 @@ class TopkEmitter(Emitter[None]):
         return [frame.finish(Launch(work_items=rows), self.kind, {"form": f"the best {k} in one pass"})]
 
     def emit_gpu(self, frame: Frame, form: None) -> list[Kernel]:
-        raise HeronError(
-            "GEN010", "no GPU kernel selects elements", where=str(frame.fusion.computation.root),
-            hint="run topk-decomposer",
-        )  # fmt: skip
+        """None: raises GEN001. topk-decomposer leaves no topk there."""
+        require(frame.fusion.computation.root, frame.target.name)
+        return []
 
 
 class _Row:

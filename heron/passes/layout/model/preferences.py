@@ -26,8 +26,8 @@ class Preferences:
 #: nothing is computed, or every element by itself, or along dimensions that may lie anywhere
 _PLAIN = "concatenate copy dynamic-slice dynamic-update-slice opt-barrier pad reverse slice".split()
 
-#: pocketfft gathers lines whatever their stride, and LAPACK's wrappers copy each matrix anyway; BLAS swaps its operands
-CPU = Preferences(frozenset((*_PLAIN, "fft")), frozenset({"custom-call"}), turned_products=True)
+#: the code of transforms wants row-major lines; LAPACK's wrappers copy each matrix anyway; BLAS swaps its operands
+CPU = Preferences(frozenset(_PLAIN), frozenset({"custom-call"}), turned_products=True)
 #: cuFFT has strides between elements and between lines; cuSOLVER's matrices are copied; cuBLAS swaps its operands
 GPU = Preferences(frozenset((*_PLAIN, "fft")), frozenset({"custom-call"}), turned_products=True)
 
