@@ -8,6 +8,7 @@ import subprocess
 import sys
 from pathlib import Path
 
+from heron.pjrt.conformance.together import started
 from tests.pjrt.under_jax import ROOT
 from tests.runtime.collectives.test_mpi import NEEDS_MPI
 
@@ -194,7 +195,7 @@ def test_in_the_place_of_the_cpu() -> None:
 
 def _run_joined(script: str, **environment: str) -> None:
     env = {**_environment(), "JAX_PLATFORMS": "heron", "HERON_DEVICES": "2", **environment}
-    command = ["mpiexec", "-n", "2", sys.executable, "-c", _HEAD + script + '\nprint("done")']
+    command = started([sys.executable, "-c", _HEAD + script + '\nprint("done")'], 2)
     done = subprocess.run(command, env=env, capture_output=True, text=True, timeout=300)
     assert done.returncode == 0 and done.stdout.count("done") == 2, (done.stdout + done.stderr)[-6000:]
 

@@ -6,6 +6,7 @@ from __future__ import annotations
 import os
 import shutil
 import socket
+import sys
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -25,14 +26,19 @@ def rank() -> int:
     return next((int(os.environ[name]) for name in _RANKS if name in os.environ), 0)
 
 
+def mpiexec() -> str | None:
+    """The command that starts processes: beside this Python, where a wheel puts it, or else on the path."""
+    return shutil.which("mpiexec", path=str(Path(sys.executable).parent)) or shutil.which("mpiexec")
+
+
 def started(command: list[str], processes: int) -> list[str]:
     """A command that runs another one in so many processes. Raises PJRT031 without mpiexec."""
     if processes == 1:
         return command
-    mpiexec = shutil.which("mpiexec")
-    if mpiexec is None:
+    starter = mpiexec()
+    if starter is None:
         raise HeronError("PJRT031", f"{processes} processes need mpiexec", hint="pip install 'heron[mpi]' mpich")
-    return [mpiexec, "-n", str(processes), *command]
+    return [starter, "-n", str(processes), *command]
 
 
 def free_address() -> str:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import importlib.util
-import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -13,10 +12,11 @@ import pytest
 
 import heron
 from heron.errors import HeronError
+from heron.pjrt.conformance.together import mpiexec, started
 from tests.runtime.collectives.test_exchange import FORMS, module_of, reducer
 
 ROOT = Path(__file__).parents[3]
-HAS_MPI = shutil.which("mpiexec") is not None and importlib.util.find_spec("mpi4py") is not None
+HAS_MPI = mpiexec() is not None and importlib.util.find_spec("mpi4py") is not None
 NEEDS_MPI = pytest.mark.skipif(not HAS_MPI, reason="needs mpiexec and mpi4py (pip install 'heron[mpi]' mpich)")
 
 
@@ -33,7 +33,7 @@ def test_two_processes() -> None:
 
     At last one process is killed: mpiexec ends the other one, and names the signal.
     """
-    command = ["mpiexec", "-n", "2", sys.executable, "-m", "tests.runtime.collectives.mpi_program", "everything"]
+    command = started([sys.executable, "-m", "tests.runtime.collectives.mpi_program", "everything"], 2)
     done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=300)
     told = done.stdout + done.stderr
     for what in "values", "faults", "uneven", "stressed", "silent":
@@ -43,6 +43,6 @@ def test_two_processes() -> None:
 
 @NEEDS_MPI
 def test_ids_of_cliques() -> None:
-    command = ["mpiexec", "-n", "2", sys.executable, "-m", "tests.runtime.collectives.mpi_ids"]
+    command = started([sys.executable, "-m", "tests.runtime.collectives.mpi_ids"], 2)
     done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=120)
     assert done.returncode == 0, done.stdout + done.stderr
