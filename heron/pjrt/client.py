@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import re
 import weakref
 from collections.abc import Callable, Sequence
@@ -11,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from heron import targets
-from heron.analysis.cost.program import program_cost
+from heron.analysis.cost.program import is_open_ended, program_cost
 from heron.backends.stages import Stages
 from heron.compiling import compile_module
 from heron.errors import HeronError
@@ -132,7 +133,8 @@ class Client:
         assert isinstance(stages, Stages)
         scheduled = stages.compilation.scheduled
         cost = program_cost(scheduled, self.target)
-        facts = about(source, scheduled, cost.computing if together else cost.seconds, together)
+        seconds = cost.seconds if not together else math.inf if is_open_ended(scheduled) else cost.computing
+        facts = about(source, scheduled, seconds, together)
         return LoadedExecutable(self, executable, options, facts, lambda: scheduled, lambda: source)
 
     def _placed(self, options: CompileOptions) -> CompileOptions:

@@ -154,3 +154,28 @@ def test_callers_may_come_from_several_threads(client: pjrt.Client) -> None:
     for t in threads:
         t.join(60)
     assert results == [10] * 20
+
+
+REPEATS = """HloModule repeats, num_partitions=4
+add { a = f32[] parameter(0)
+  b = f32[] parameter(1)
+  ROOT c = f32[] add(a, b) }
+body { s = f32[3]{0} parameter(0)
+  ROOT y = f32[3]{0} all-reduce(s), replica_groups={{0,1,2,3}}, channel_id=1, use_global_device_ids=true, to_apply=add }
+condition { s = f32[3]{0} parameter(0)
+  most = f32[] constant(1e6)
+  e = f32[1]{0} slice(s), slice={[0:1]}
+  first = f32[] reshape(e)
+  ROOT c = pred[] compare(first, most), direction=LT }
+ENTRY e { x = f32[3]{0} parameter(0)
+  ROOT w = f32[3]{0} while(x), condition=condition, body=body }
+"""
+
+
+def test_a_loop_of_unknown_length_is_no_small_program(client: pjrt.Client) -> None:
+    """Devices that took turns on the calling thread would leave all other processors idle for as long as it runs."""
+    assert loaded(client).runs_at_once
+    program = loaded(client, REPEATS)
+    assert not program.runs_at_once
+    results = program.program.run_devices([[np.ones(3, np.float32)]] * 4)
+    assert all(r[0].tolist() == [4.0**10] * 3 for r in results)

@@ -73,6 +73,11 @@ def computation_seconds(instructions: Iterable[Instruction], module: Module, tar
     return sum(s.seconds for s in _each(module, instructions, target, 1.0, True))
 
 
+def is_open_ended(module: Module) -> bool:
+    """Whether a loop of the program may run any number of times: its cost counts one of them."""
+    return any(i.opcode == "while" and trips_of(i) is None for i in module.instructions())
+
+
 def _steps(module: Module, c: Computation, target: Target, runs: float, known: bool) -> Iterator[Step]:
     return _each(module, (module.schedule or {}).get(c) or c.post_order(), target, runs, known)
 
