@@ -13,6 +13,7 @@ from heron.backends.cpu.portions import portions
 from heron.backends.lower import KernelUse, LoweredProgram
 from heron.backends.machine import Machine, lowered_text, no_stage
 from heron.buffers.assign import ALIGNMENT
+from heron.codegen.kernel import Kernel
 from heron.codegen.llvm.code_cache import cache_decision
 from heron.codegen.llvm.inline.called import Calls
 from heron.codegen.llvm.inline.called import compiled as compiled_function
@@ -111,9 +112,9 @@ class CpuMachine(Machine):
     def kernels_llvm(self, uses: dict[str, KernelUse], declared: Declarations | None = None) -> str:
         """LLVM text of all kernels, each called by a plain function. What it declares goes to `declared`, if given."""
         module = self.lower(uses)
-        abi = KernelAbi(self.kind, internal=True)
+        kernels = {name: KernelAbi(self.kind, internal=True, items=_items(use.kernel)) for name, use in uses.items()}
         calls = Calls(host().width, [n for n, use in uses.items() if parallel.seconds(use.instruction) < _LITTLE])
-        text = to_llvm(module, kernels=dict.fromkeys(uses, abi), target=self.kind, declared=declared, calls=calls)
+        text = to_llvm(module, kernels=kernels, target=self.kind, declared=declared, calls=calls)
         self.library |= calls.names
         return text
 
@@ -207,6 +208,11 @@ def _pipelines() -> dict[str, Pipeline]:
 
 def _shown(kernels: Collection[str]) -> str:
     return ", ".join([*list(kernels)[:_SHOWN], *(["…"] if len(kernels) > _SHOWN else [])]) or "of one element"
+
+
+def _items(kernel: Kernel) -> int:
+    """The work items that one call of a kernel computes; 0: threads share them."""
+    return 0 if kernel.parts else kernel.launch.work_items
 
 
 def _no_address(_: HostThunk) -> int:

@@ -42,7 +42,7 @@ class Emitter:
     __slots__ = (
         "out", "names", "label", "counter", "needed", "declared", "defined", "metadata", "index_bits", "flags",
         "everywhere", "native", "types", "geometry", "yielded", "kernels", "kept", "bf16",
-        "default_bits", "called", "loops", "calls", "is_calling",
+        "default_bits", "called", "loops", "calls", "is_calling", "items",
     )  # fmt: skip
 
     def __init__(self, index_bits: int, native: frozenset[str], declared: Declarations) -> None:
@@ -55,6 +55,7 @@ class Emitter:
         self.loops = 0  # how many were written
         self.calls: Calls | None = None  # which functions call the library; None: all have copies of it
         self.is_calling = False  # whether this function does
+        self.items = 0  # work items of this kernel, where one thread has them all; 0: unknown
         self.declared = declared
         self.defined: set[str] = set()
         self.metadata: list[str] = []

@@ -11,6 +11,11 @@ from xdsl.ir import Block, Operation, SSAValue
 from heron.codegen.llvm.emit import Emitter, is_set, rule
 from heron.codegen.llvm.inline import is_long
 
+#: steps of a loop of which those left over from whole vectors may be much of the time
+_SHORT = 1024
+#: steps of a loop that is better off with one vector at a time: of two, the second would often be empty
+_SHORTER = 128
+
 _REGISTERS: dict[type, tuple[str, str]] = {
     gpu.ThreadIdOp: ("tid", "thread"),
     gpu.BlockIdOp: ("ctaid", "block"),
@@ -77,13 +82,10 @@ def _surely_runs(lower: str, upper: str) -> bool:
 def _loop_metadata(e: Emitter, op: Operation, calls: Sequence[str] = ()) -> str:
     """``heron.unroll`` = N (0 or 1: never), ``heron.vectorize`` = N lanes (0 or 1: never), ``heron.full_unroll``.
 
-    ``calls``: library functions an innermost loop calls. Two vectors of a long one at a time keep the processor busy;
-    more are only more code.
+    ``calls``: library functions an innermost loop calls.
     """
-    hints = []
-    if calls and any(map(is_long, calls)):
-        hints.append(e.metadata_node('!"llvm.loop.interleave.count", i32 2'))
     unroll, vectorize = op.attributes.get("heron.unroll"), op.attributes.get("heron.vectorize")
+    hints = _long_functions(e, op) if calls and any(map(is_long, calls)) else []
     if isinstance(unroll, IntegerAttr):
         count = unroll.value.data
         text = f'!"llvm.loop.unroll.count", i32 {count}' if count > 1 else '!"llvm.loop.unroll.disable"'
@@ -100,6 +102,28 @@ def _loop_metadata(e: Emitter, op: Operation, calls: Sequence[str] = ()) -> str:
     if is_set(op, "heron.parallel"):
         hints.append(e.metadata_node('!"llvm.loop.mustprogress"'))
     return f", !llvm.loop {e.distinct_metadata(', '.join(hints))}" if hints else ""
+
+
+def _long_functions(e: Emitter, op: Operation) -> list[str]:
+    """Two vectors of a long function at a time keep the processor busy; more are only more code.
+
+    Steps left over from whole vectors would cost as much as a vector each. The last vector of a short loop is a part
+    of one instead, where the machine has masks. Such a loop may read a column of an array to its end, too.
+    """
+    steps = _steps(e, op)
+    masked = e.calls is not None and e.calls.has_masks and 0 < steps < _SHORT and len(op.operands) == 3
+    hints = [f'!"llvm.loop.interleave.count", i32 {1 if masked and steps < _SHORTER else 2}']
+    if masked:
+        hints.append('!"llvm.loop.vectorize.predicate.enable", i1 true')
+    return [e.metadata_node(hint) for hint in hints]
+
+
+def _steps(e: Emitter, op: Operation) -> int:
+    """How many steps a loop has, at most those of all work items where its bounds are not numbers; 0: unknown."""
+    lower, upper, step = (e.names[v] for v in op.operands[:3])
+    if _surely_runs(lower, upper) and step.isdecimal():
+        return -(-(int(upper) - int(lower)) // int(step))
+    return e.items
 
 
 @rule(scf.IfOp)

@@ -42,6 +42,7 @@ class KernelAbi:
 
     ``block``/``grid``: launch geometry, which bounds thread ids.
     ``min_blocks``, ``max_registers``: hints to ptxas. ``internal``: called only from within the module.
+    ``items``: the CPU's work items, where one thread has them all; 0: unknown.
     """
 
     target: Literal["cpu", "gpu", "sim"] = "cpu"
@@ -50,6 +51,7 @@ class KernelAbi:
     min_blocks: int | None = None
     max_registers: int | None = None
     internal: bool = False
+    items: int = 0
 
 
 def to_llvm(
@@ -117,6 +119,7 @@ def _function(e: Emitter, op: func.FuncOp) -> None:
     e.set_index_bits(bits.value.data if isinstance(bits, IntegerAttr) else e.default_bits)
     abi = e.kernels.get(name)
     e.geometry = _geometry(abi)
+    e.items = abi.items if abi is not None else 0
     private = op.sym_visibility is not None and op.sym_visibility.data == "private"
     convention = "ptx_kernel " if abi is not None and abi.target != "cpu" else ""
     linkage = "internal " if (private if abi is None else abi.internal) else ""

@@ -86,3 +86,29 @@ def test_a_saved_program_has_what_it_calls(tmp_path: Path) -> None:
     x = np.linspace(-7, 7, 1000, dtype=np.float32)
     archive.save(program, tmp_path / "tower.heron")
     np.testing.assert_array_equal(archive.load(tmp_path / "tower.heron")(x), program(x))
+
+
+COLUMN = """HloModule m
+ENTRY e {{
+  x = f32[{rows},3] parameter(0)
+  column = f32[{rows},1] slice(x), slice={{[0:{rows}], [1:2]}}
+  line = f32[{rows}] reshape(column)
+  ROOT y = f32[{rows}] tanh(line)
+}}"""
+
+
+@pytest.mark.parametrize("text", [tower(4, 1), tower(41, 1), COLUMN.format(rows=16)], ids=["few", "odd", "column"])
+@pytest.mark.skipif(host().width < 512, reason="the machine has no masks")
+def test_a_short_loop_calls_for_vectors_only(text: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Also for what is left over from whole vectors, and for the last elements of a column."""
+    monkeypatch.setattr(machine, "_TINY", 0.0)  # what runs once and is tiny has no vectors
+    assembly = heron.compile(heron.parse(text)).stage("asm")
+    assert set(re.findall(r"call\w*\s+heron\.\w+\.f32\.far(\.v)?", assembly)) == {".v"}
+
+
+@pytest.mark.parametrize("rows", [1, 2, 3, 4, 5, 7, 8, 15, 16, 17, 31, 32, 33, 41, 127, 128, 130, 1023, 1025])
+def test_short_loops_have_the_bits_of_long_ones(rows: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(machine, "_TINY", 0.0)
+    x = np.linspace(-7, 7, 3 * 3000, dtype=np.float32).reshape(3000, 3)
+    every = heron.compile(heron.parse(COLUMN.format(rows=3000)))(x)
+    np.testing.assert_array_equal(heron.compile(heron.parse(COLUMN.format(rows=rows)))(x[:rows]), every[:rows])

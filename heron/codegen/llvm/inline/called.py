@@ -40,6 +40,11 @@ class Calls:
     small: Collection[str] = ()
     names: set[str] = field(default_factory=set)
 
+    @property
+    def has_masks(self) -> bool:
+        """Whether the machine computes, loads and stores part of a vector as fast as all of it."""
+        return self.width >= 512
+
     def wanted(self, function: str, names: Iterable[str]) -> bool:
         """Whether a function that uses these of the library calls them."""
         copied = sum(lines_of(name) for name in names if can_be_called(name))
@@ -51,7 +56,7 @@ class Calls:
         vectors: list[str] = []
         for name in sorted(self.names):
             d = REGISTRY[name]
-            forms = [(n, _symbol(d, n)) for n in _lanes(d, self.width)]
+            forms = [(n, _symbol(d, n)) for n in (*_lanes(d, self.width), *_few_lanes(d, self.width))]
             given = "v" * len(d.arguments)
             told = ",".join(f"_ZGV_LLVM_N{n}{given}_{_symbol(d, 1)}({symbol})" for n, symbol in forms)
             pure = "nounwind willreturn memory(none)"
@@ -82,7 +87,9 @@ def symbol(name: str) -> str:
 def text(name: str, width: int) -> str:
     """The module of one function."""
     d = REGISTRY[name]
-    forms = [_on_numbers(d), *(_on_vectors(d, n) for n in _lanes(d, width))]
+    lanes = _lanes(d, width)
+    forms = [_on_numbers(d), *(_on_vectors(d, n) for n in lanes)]
+    forms += [_on_few(d, n, lanes[-1]) for n in _few_lanes(d, width)]
     return "\n".join([definitions([name]), *forms, *_METADATA, ""])
 
 
@@ -105,6 +112,12 @@ def _lanes(d: Definition, width: int) -> tuple[int, ...]:
     """The counts of numbers in whole and in half vectors of a machine."""
     whole = width // _BITS[d.result]
     return tuple(n for n in (whole, whole // 2) if n > 1)
+
+
+def _few_lanes(d: Definition, width: int) -> tuple[int, ...]:
+    """Half of the fewest of those counts, if that is more than two: loops of so few steps are vectors, too."""
+    few = min(_lanes(d, width), default=0) // 2
+    return (few,) if few > 2 else ()
 
 
 def _symbol(d: Definition, count: int) -> str:
@@ -152,6 +165,23 @@ def _on_vectors(d: Definition, count: int) -> str:
             "}",
             f"!{2 * count} = distinct !{{!{2 * count}, !0, !1, !{2 * count + 1}}}",
             f'!{2 * count + 1} = !{{!"llvm.loop.vectorize.width", i32 {count}}}',
+        ]
+    )
+
+
+def _on_few(d: Definition, count: int, lanes: int) -> str:
+    """By the form on more lanes, the rest of which repeat the first numbers: little code."""
+    few, many, numbers = _type(d, count), _type(d, lanes), range(len(d.arguments))
+    every, first = (", ".join(f"i32 {n % count}" for n in range(total)) for total in (lanes, count))
+    given = ", ".join(f"{few} %x{n}" for n in numbers)
+    return "\n".join(
+        [
+            f"define {few} @{_symbol(d, count)}({given}) nounwind {{",
+            *(f"  %y{n} = shufflevector {few} %x{n}, {few} poison, <{lanes} x i32> <{every}>" for n in numbers),
+            f"  %r = call {many} @{_symbol(d, lanes)}({', '.join(f'{many} %y{n}' for n in numbers)}) noinline",
+            f"  %s = shufflevector {many} %r, {many} poison, <{count} x i32> <{first}>",
+            f"  ret {few} %s",
+            "}",
         ]
     )
 
