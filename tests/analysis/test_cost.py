@@ -105,6 +105,15 @@ def test_a_program_counts_loops_by_their_trips_and_a_branch_once() -> None:
     assert {s.cost.opcode: s.runs for s in cost.steps} == {"compare": 11, "add": 10, "tanh": 10}
 
 
+def test_small_kernels_of_a_cpu_wake_no_thread() -> None:
+    host = targets.get("x86-64-v3")
+    assert program_cost(parse(counting_loop(100, 8)), host).seconds < 10e-6
+    large = program_cost(parse(counting_loop(1, 1 << 24)), host)
+    assert {s.cost.opcode: s.estimate.launch >= 1e-6 for s in large.steps} == {
+        "compare": False, "add": False, "tanh": True,
+    }  # fmt: skip
+
+
 def test_a_window_of_no_dimensions_takes_one_element() -> None:
     text = """HloModule m
 sum {

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from heron.analysis.cost.communication import communicates, link_seconds
 from heron.analysis.cost.estimate import Estimate, estimate
@@ -16,6 +16,9 @@ from heron.hlo.ir.computation import Computation
 from heron.hlo.ir.instruction import Instruction
 from heron.hlo.ir.module import Module
 from heron.targets import Target
+
+#: seconds of work below which one thread of a CPU runs a kernel, and those of its call
+_ALONE, _CALL = 20e-6, 20e-9
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,6 +106,8 @@ def _each(
         else:
             cost = kernel_cost(i, target.is_gpu)
             time = estimate(cost, target)
+            if _is_call(i, time, target):
+                time = replace(time, launch=min(time.launch, _CALL))
             if communicates(i) is not None:
                 link = link_seconds(i, module, target)
                 time = Estimate(target.launch_seconds, 0.0, link, link)
@@ -110,6 +115,11 @@ def _each(
                 plan = radix_plan.called(i)
                 time = Estimate(plan.waiting(target), 0.0, plan.moving(target), time.ideal)
             yield Step(i, cost, time, runs, known)
+
+
+def _is_call(i: Instruction, time: Estimate, target: Target) -> bool:
+    """Whether a CPU's program calls the kernel as a function, with no other thread woken."""
+    return not target.is_gpu and i.opcode != "custom-call" and max(time.compute, time.memory) < _ALONE
 
 
 def trips_of(loop: Instruction) -> float | None:

@@ -119,7 +119,7 @@ def _long_functions(e: Emitter, op: Operation) -> list[str]:
 
 
 def _steps(e: Emitter, op: Operation) -> int:
-    """How many steps a loop has, at most those of all work items where its bounds are not numbers; 0: unknown."""
+    """The number of steps of a loop, that of all work items where its bounds are not numbers; 0: unknown."""
     lower, upper, step = (e.names[v] for v in op.operands[:3])
     if _surely_runs(lower, upper) and step.isdecimal():
         return -(-(int(upper) - int(lower)) // int(step))
