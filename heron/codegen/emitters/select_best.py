@@ -56,86 +56,82 @@ class TopkEmitter(Emitter[None]):
 
 
 class _Row:
-    """Selects from one row. The list is an i64[k], the best first."""
+    """Selects from one row. The list is an i64[k + 1], the worst first, and after the best one a number above all."""
 
     def __init__(self, frame: Frame, topk: Instruction, row: Expr) -> None:
         self.frame, self.e, self.b = frame, frame.e, frame.e.b
         self.x, self.largest = topk.operands[0], bool(topk.attrs.get("largest", True))
         self.n, self.k = self.x.shape.dims[-1], topk.shape.at((0,)).dims[-1]
         self.outer = delinearize(row, self.x.shape.dims[:-1])
+        self.block = min(_BLOCK, self.n)
 
     def select(self, outputs: Sequence[SSAValue]) -> list[SSAValue]:
         """The outputs with the best of the row."""
-        zero = self.b.integer(0)
-        best = self.frame.scratch(I64, self.k)
-        best = for_(
-            self.frame, zero, self.b.integer(self.k), [best],
-            lambda j, c: [self.e.insert(self.b.integer(0, I64), c[0], (self._place(j),))],
-        )[0]  # fmt: skip
-        # the first k come in without a question: any key is as good as none
-        best = for_(self.frame, zero, self.b.integer(self.k), [best], lambda p, c: [self._inserted(p, c[0])])[0]
-        whole = self.k + (self.n - self.k) // _BLOCK * _BLOCK
-        if whole > self.k:
-            best = for_(
-                self.frame, self.b.integer(self.k), self.b.integer(whole), [best], self._block, self.b.integer(_BLOCK)
-            )[0]
-        if whole < self.n:
-            best = for_(self.frame, self.b.integer(whole), self.b.integer(self.n), [best], self._one)[0]
+        b, e, zero, k = self.b, self.e, self.b.integer(0), self.b.integer(self.k)
+        # no element has the number 0: all are better
+        (best,) = for_(
+            self.frame, zero, k, [self.frame.scratch(I64, self.k + 1)],
+            lambda j, c: [e.insert(b.integer(0, I64), c[0], (self._place(j),))],
+        )  # fmt: skip
+        best = e.insert(b.integer(-1, I64), best, (Const(self.k),))
+        (best,) = for_(self.frame, zero, b.integer(self.n), [best], self._block, b.integer(self.block))
 
         def store(j: SSAValue, carried: Sequence[SSAValue]) -> list[SSAValue]:
-            number = self.e.read(best, (self._place(j),))
-            low = self.b.op(arith.AndIOp, number, self.b.integer(_POSITION, I64))
-            position = self.b.op(arith.SubiOp, self.b.integer(_POSITION, I64), low)
-            at = (*self.outer, self._place(j))
-            where = self.e.variable(self.b.op(arith.IndexCastOp, position, type=INDEX), 0, self.n - 1)
-            value = self.e.value(self.x, self.e.simplify((*self.outer, where)))
-            place = self.b.op(arith.TruncIOp, position, type=I32)
+            number = e.read(best, e.simplify((Const(self.k - 1) - self._place(j),)))
+            low = b.op(arith.AndIOp, number, b.integer(_POSITION, I64))
+            position = b.op(arith.SubiOp, b.integer(_POSITION, I64), low)
+            where = e.variable(b.op(arith.IndexCastOp, position, type=INDEX), 0, self.n - 1)
+            value = e.value(self.x, e.simplify((*self.outer, where)))
+            place = b.op(arith.TruncIOp, position, type=I32)
             values, places = carried
-            index = self.e.simplify(at)
-            return [self.e.insert(value, values, index), self.e.insert(place, places, index)]
+            index = e.simplify((*self.outer, self._place(j)))
+            return [e.insert(value, values, index), e.insert(place, places, index)]
 
-        return for_(self.frame, zero, self.b.integer(self.k), outputs, store)
+        return for_(self.frame, zero, k, outputs, store)
 
     def _block(self, start: SSAValue, carried: Sequence[SSAValue]) -> list[SSAValue]:
-        """The list after a block of elements."""
+        """The list after the elements of a block. The last block is looked at as part of one that is whole."""
         b = self.b
-        end = b.op(arith.AddiOp, start, b.integer(_BLOCK))
+        first = start
+        if self.n % self.block:
+            first = b.op(arith.MinSIOp, start, b.integer(self.n - self.block))
+        end = b.op(arith.AddiOp, first, b.integer(self.block))
 
-        def larger(p: SSAValue, c: Sequence[SSAValue]) -> list[SSAValue]:
-            return [b.op(arith.MaxUIOp, c[0], self._key(p))]
+        def larger(j: SSAValue, c: Sequence[SSAValue]) -> list[SSAValue]:
+            return [b.op(arith.MaxUIOp, c[0], self._key(b.op(arith.AddiOp, first, j)))]
 
-        highest = for_(self.frame, start, end, [b.integer(0, I32)], larger)[0]
-        some = self._times(b.cmpi("ugt", highest, self._least(carried[0])))
-        return for_(self.frame, b.integer(0), some, carried, lambda _, c: for_(self.frame, start, end, c, self._one))
+        highest = for_(self.frame, b.integer(0), b.integer(self.block), [b.integer(0, I32)], larger)[0]
+        some = self._is_better(self._number(highest, start), carried[0])
+        return self.e.guarded(some, carried, lambda: for_(self.frame, start, end, carried, self._one))
 
     def _one(self, p: SSAValue, carried: Sequence[SSAValue]) -> list[SSAValue]:
         """The list after one element."""
-        better = self._times(self.b.cmpi("ugt", self._key(p), self._least(carried[0])))
-        return for_(self.frame, self.b.integer(0), better, carried, lambda _, c: [self._inserted(p, c[0])])
+        number = self._number(self._key(p), p)
+        better = self._is_better(number, carried[0])
+        return self.e.guarded(better, carried, lambda: [self._inserted(number, carried[0])])
 
-    def _inserted(self, p: SSAValue, best: SSAValue) -> SSAValue:
-        """The list with element `p` in its place, the last one dropped: each is the old one, the new one or the one
-        before, from the end on."""
+    def _inserted(self, number: SSAValue, best: SSAValue) -> SSAValue:
+        """The list with a number in its place, the worst one dropped: each is the old one, the new one or the next."""
         b, e = self.b, self.e
-        high = b.op(arith.ShLIOp, b.op(arith.ExtUIOp, self._key(p), type=I64), b.integer(32, I64))
-        position = b.op(arith.IndexCastOp, p, type=I64)
-        number = b.op(arith.OrIOp, high, b.op(arith.SubiOp, b.integer(_POSITION, I64), position))
 
         def shift(j: SSAValue, carried: Sequence[SSAValue]) -> list[SSAValue]:
-            at = e.variable(b.op(arith.SubiOp, b.integer(self.k - 1), j), 1, self.k - 1)
-            before, old = (e.read(carried[0], (place,)) for place in (at - 1, at))
-            new = b.op(arith.MaxUIOp, b.op(arith.MinUIOp, before, number), old)
+            at = self._place(j)
+            old, following = (e.read(carried[0], e.simplify((place,))) for place in (at, at + 1))
+            new = b.op(arith.MaxUIOp, b.op(arith.MinUIOp, following, number), old)
             return [e.insert(new, carried[0], (at,))]
 
-        if self.k > 1:
-            best = for_(self.frame, b.integer(0), b.integer(self.k - 1), [best], shift)[0]
-        first = (Const(0),)
-        return e.insert(b.op(arith.MaxUIOp, e.read(best, first), number), best, first)
+        return for_(self.frame, b.integer(0), b.integer(self.k), [best], shift)[0]
 
-    def _least(self, best: SSAValue) -> SSAValue:
-        """The key of the last one of the list. Equal keys that come later are worse."""
-        last = self.e.read(best, (Const(self.k - 1),))
-        return self.b.op(arith.TruncIOp, self.b.op(arith.ShRUIOp, last, self.b.integer(32, I64)), type=I32)
+    def _is_better(self, number: SSAValue, best: SSAValue) -> SSAValue:
+        """Whether a number comes into the list."""
+        return self.b.cmpi("ugt", number, self.e.read(best, (Const(0),)))
+
+    def _number(self, key: SSAValue, position: SSAValue) -> SSAValue:
+        """The number of an element with that key. Of equal keys the one that comes later is worse."""
+        b = self.b
+        high = b.op(arith.ShLIOp, b.op(arith.ExtUIOp, key, type=I64), b.integer(32, I64))
+        low = b.op(arith.SubiOp, b.integer(_POSITION, I64), b.op(arith.IndexCastOp, position, type=I64))
+        return b.op(arith.OrIOp, high, low)
 
     def _key(self, p: SSAValue) -> SSAValue:
         """An `i32` that orders as element `p` does, as an unsigned number, the best largest."""
@@ -153,7 +149,3 @@ class _Row:
 
     def _place(self, j: SSAValue) -> Expr:
         return self.e.variable(j, 0, self.k - 1)
-
-    def _times(self, condition: SSAValue) -> SSAValue:
-        """A loop of one round or none."""
-        return self.b.op(arith.IndexCastOp, self.b.op(arith.ExtUIOp, condition, type=I64), type=INDEX)
