@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from xdsl.dialects import scf
 
 from heron import targets
 from heron.codegen.emit import emit_fusion
+from heron.codegen.ir.dialects.xla_gpu import LoopOp
 from heron.hlo.ir import types
 from tests.codegen.run_kernel import check, root_fusion
 
@@ -205,6 +207,10 @@ CASES: dict[str, tuple[list[str], str]] = {
         " d = f32[5,7,3] subtract(a, b)\n m = f32[5,7,3] multiply(d, d)\n"
         " ROOT r = f32[5,7] reduce(m, p2), dimensions={2}, to_apply=add",
     ),
+    "reduce of a few pieces": (
+        ["f32[7,1]", "f32[7,2]", "f32[]"],
+        "a = f32[7,3] concatenate(p0, p1), dimensions={1}\n ROOT r = f32[7] reduce(a, p2), dimensions={1}, to_apply=add",
+    ),
     "cumulative sum": (
         ["f32[9]", "f32[]"],
         "ROOT r = f32[9] reduce-window(p0, p1), window={size=9 pad=8_0}, to_apply=add",
@@ -311,7 +317,15 @@ def test_out_of_range_starts_are_clamped() -> None:
 
 @pytest.mark.parametrize("name", ["pooling of an interior pad", "reduce of a few"])
 def test_small_windows_are_straight_code(name: str) -> None:
-    """Neither loops nor branches inside the innermost loop, so that LLVM vectorises it."""
+    """No branches inside the innermost loop, and no loops but those that LLVM writes out: it vectorises that loop."""
     kernel = emit_fusion(root_fusion(source(*CASES[name])), "k", targets.get("cpu"))
-    text = str(kernel.module)
-    assert "scf.if" not in text and text.count("xla_gpu.loop") == 1
+    loops = [op for op in kernel.module.walk() if isinstance(op, LoopOp)]
+    assert not any(isinstance(op, scf.IfOp) for op in kernel.module.walk())
+    assert [("heron.full_unroll" in loop.attributes) for loop in loops].count(False) == 1
+
+
+@pytest.mark.parametrize("name, loops", [("reduce of a few", 2), ("reduce of a few pieces", 0)])
+def test_few_elements_are_written_out_by_llvm(name: str, loops: int) -> None:
+    """Where all are computed alike; pieces that a number as index tells apart are written out here."""
+    kernel = emit_fusion(root_fusion(source(*CASES[name])), "k", targets.get("cpu"))
+    assert sum(isinstance(op, LoopOp) for op in kernel.module.walk()) == loops

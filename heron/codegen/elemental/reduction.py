@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from math import prod
 
+from xdsl.dialects.builtin import UnitAttr
 from xdsl.ir import SSAValue
 
 from heron.analysis.indexing.hlo_maps import Index, reduce_index, window_index
@@ -14,8 +15,10 @@ from heron.codegen.elemental.movement import clamped
 from heron.codegen.elemental.reducer import Reducer, reassociate
 from heron.codegen.elemental.registry import rule
 from heron.codegen.elemental.values import Value
-from heron.hlo.facts import is_plain_product
+from heron.codegen.ir.dialects.xla_gpu import LoopOp
+from heron.hlo.facts import calls_function, is_plain_product
 from heron.hlo.ir.instruction import Instruction
+from heron.hlo.ir.op import Trait
 
 
 @rule("reduce")
@@ -59,6 +62,24 @@ def _is_small(e: FunctionEmitter, arrays: Sequence[Instruction], sizes: Sequence
     elements = prod(sizes)
     if not e.kernel.straight or not 0 < elements <= _STRAIGHT_ELEMENTS:
         return False
+    computed = _computed(e, arrays, _STRAIGHT_COST // elements)
+    return computed is not None and not any(i.called or is_plain_product(i) for i in computed)
+
+
+def _is_uniform(e: FunctionEmitter, arrays: Sequence[Instruction]) -> bool:
+    """Whether all elements are computed alike, by short code that no number in place of an index makes shorter.
+
+    Calls of maths functions are for the loop around: they are made on its vectors.
+    """
+    computed = _computed(e, arrays, _STRAIGHT_COST)
+    return computed is not None and all(
+        (i.op.is_elementwise and not calls_function(i)) or Trait.GIVEN in i.op.traits or i.opcode == "broadcast"
+        for i in computed
+    )
+
+
+def _computed(e: FunctionEmitter, arrays: Sequence[Instruction], most: int) -> set[Instruction] | None:
+    """The instructions that an element is computed by, but for calls of functions. None: more than `most`."""
     seen: set[Instruction] = set()
     stack = list(arrays)
     while stack:
@@ -66,10 +87,10 @@ def _is_small(e: FunctionEmitter, arrays: Sequence[Instruction], sizes: Sequence
         if i in seen or i in e.kernel.functions:
             continue
         seen.add(i)
-        if len(seen) * elements > _STRAIGHT_COST or i.called or is_plain_product(i):
-            return False
+        if len(seen) > most:
+            return None
         stack.extend(i.operands)
-    return True
+    return seen
 
 
 def _straight_window(e: FunctionEmitter, i: Instruction, index: Index, sizes: Sequence[int]) -> Value:
@@ -112,7 +133,11 @@ def _accumulate(
             reassociate(values[0])
         return reducer.pack(e, values)
 
-    if straight:
+    if straight and _is_uniform(e, i.operands[: len(i.operands) // 2]):
+        final = e.loop(sizes, inits, body)
+        if isinstance(loop := final[0].owner, LoopOp):  # LLVM copies the body in a fraction of the time
+            loop.attributes["heron.full_unroll"] = UnitAttr()
+    elif straight:
         final = e.box(sizes, inits, body)
     else:
         final = inits if 0 in sizes else e.loop(sizes, inits, body, inside)

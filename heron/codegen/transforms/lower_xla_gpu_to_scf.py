@@ -3,7 +3,7 @@
 Each symbol of the map becomes an `scf.for` (s0 outermost; a symbol with one value becomes that constant), the map's
 results an `xla_gpu.apply_indexing` in the innermost body, each constraint an `scf.if` around the outermost loop it
 allows. On the CPU a constraint of the form `s + rest <= hi` shortens the loop over `s` instead, so that the body stays
-free of branches and vectorises.
+free of branches and vectorises. Marks of a loop (`heron.full_unroll`) go to all of its nest.
 
     xla_gpu.loop (%i)[%s] -> (%r) in "(d0)[s0] -> (d0 * 4 + s0), domain: d0 in [0, 3], s0 in [0, 3]" { body }
     ->
@@ -135,7 +135,9 @@ class _Nest:
         inside = Builder(body, builder.constants, known={})
         results = self.level(inside, depth + 1, body.args[1:], [*syms, body.args[0]])
         inside.add(yield_(results))
-        return builder.add(scf_for(builder.integer(v.lo), upper, builder.integer(1), carried, body)).results
+        op = scf_for(builder.integer(v.lo), upper, builder.integer(1), carried, body)
+        op.attributes.update(self.loop.attributes)
+        return builder.add(op).results
 
     def _apply(self, builder: Builder, exprs: Sequence[Expr], syms: Sequence[SSAValue]) -> Sequence[SSAValue]:
         """The expressions at the current point; symbols of loops further in do not occur in them."""

@@ -4,9 +4,13 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from xdsl.dialects.builtin import UnitAttr
 
 from heron.analysis.indexing import parse_map
-from tests.codegen.transforms.kernels import apply, run_cpu
+from heron.codegen.ir.dialects.xla_gpu import LoopOp
+from heron.codegen.transforms import pipeline
+from heron.codegen.transforms.options import TransformOptions
+from tests.codegen.transforms.kernels import apply, parse_kernel, run_cpu
 
 STEP = "lower-xla-gpu-to-scf"
 
@@ -75,3 +79,12 @@ def test_constraints_are_bounds_on_cpu_and_ifs_on_gpu() -> None:
 def test_constraint_stands_outside_the_loops_it_does_not_need() -> None:
     text = apply(kernel("(d0)[s0] -> (s0), domain: d0 in [0, 4], s0 in [0, 63], d0 mod 4 in [0, 1]", 1, 1), STEP)
     assert text.index("scf.if") < text.index("scf.for")
+
+
+def test_loops_of_a_nest_keep_its_marks() -> None:
+    text = kernel("()[s0, s1] -> (s0 * 8 + s1), domain: s0 in [0, 7], s1 in [0, 7]", 0, 2)
+    module = parse_kernel(text)
+    (loop,) = (op for op in module.walk() if isinstance(op, LoopOp))
+    loop.attributes["heron.full_unroll"] = UnitAttr()
+    lowered = str(pipeline.run(module, TransformOptions("cpu", verify=True), [pipeline.find(STEP)]))
+    assert lowered.count("scf.for") == lowered.count("heron.full_unroll") == 2
