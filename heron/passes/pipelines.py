@@ -14,6 +14,7 @@ from heron.passes.collectives.all_gather_remove_degenerate_dims import AllGather
 from heron.passes.collectives.all_reduce_combiner import AllReduceCombiner
 from heron.passes.collectives.all_reduce_cross_combiner import AllReduceCrossCombiner
 from heron.passes.collectives.all_reduce_folder import AllReduceFolder
+from heron.passes.collectives.all_reduce_of_one_rewriter import AllReduceOfOneRewriter
 from heron.passes.collectives.all_reduce_reassociate import AllReduceReassociate
 from heron.passes.collectives.all_reduce_reduce_scatter_reorder import AllReduceReduceScatterReorder
 from heron.passes.collectives.all_reduce_simplifier import AllReduceSimplifier
@@ -31,6 +32,7 @@ from heron.passes.collectives.reduce_scatter_creator import ReduceScatterCreator
 from heron.passes.collectives.reduce_scatter_reassociate import ReduceScatterReassociate
 from heron.passes.collectives.trivial_collective_remover import TrivialCollectiveRemover
 from heron.passes.collectives.while_loop_all_reduce_code_motion import WhileLoopAllReduceCodeMotion
+from heron.passes.collectives.while_loop_last_exchange_remover import WhileLoopLastExchangeRemover
 from heron.passes.control_flow.call_inliner import CallInliner
 from heron.passes.control_flow.computation_deduplicator import ComputationDeduplicator
 from heron.passes.control_flow.conditional_canonicalizer import ConditionalCanonicalizer
@@ -155,6 +157,9 @@ def exchanges(*more: Pass) -> Pipeline:
             # in another round than the one that computes with them, where an option asks for it
             CollectivePipeliner(by_option=True),
             CollectivePipeliner(direction="late", by_option=True),
+            # no more than somebody reads, from no more devices than have something
+            WhileLoopLastExchangeRemover(),
+            AllReduceOfOneRewriter(),
             # more of them can be combined
             AllGatherRemoveDegenerateDims(),
             *more,

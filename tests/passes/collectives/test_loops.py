@@ -21,6 +21,7 @@ PASSES = [
     ("collective-pipeliner", {"direction": "late"}),
     ("collective-permute-motion", {}),
     ("while-loop-all-reduce-code-motion", {}),
+    ("while-loop-last-exchange-remover", {}),
 ]
 ALL = "use_global_device_ids=true, replica_groups={{0,1}}"
 LOOP = """

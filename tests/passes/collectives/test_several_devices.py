@@ -27,6 +27,7 @@ PASSES = (
     "all-gather-broadcast-reorder",
     "all-gather-optimizer",
     "all-reduce-folder",
+    "all-reduce-of-one-rewriter",
     "collective-cse",
     "collective-quantizer",
     "all-reduce-combiner",
@@ -75,14 +76,14 @@ GROUPS = [
 ]
 KINDS = tuple(
     "reduce scatter slice gather broadcast permute swap sum half parts twice products pieces window form stage "
-    "linear whole dot both scaled".split()
+    "linear whole dot both scaled one".split()
 )
 PAIRS = ("{{0,1},{1,2},{2,3},{3,0}}", "{{0,1},{1,0}}")
 
 
 def _at(add: Callable[[str], str], starts: Sequence[int]) -> str:
     """The entry of a list that belongs to the device."""
-    table = add(f"s32[4] constant({{{', '.join(map(str, starts))}}})")
+    table = add(f"s32[4] constant({{{', '.join(map(str, map(int, starts)))}}})")
     return add(f"s32[] reshape({add(f's32[1] dynamic-slice({table}, id), dynamic_slice_sizes={{1}}')})")
 
 
@@ -267,6 +268,16 @@ def programs(draw: st.DrawFn) -> str:
                 g = _scaled(draw, add, g, n, k, moved)
                 g = add(f"f32[{n}] convert({add(f'bf16[{n}] convert({g})')})")
             values.append(add(f"f32[8] slice({g}), slice={{[0:8]}}"))
+        elif kind == "one":  # what one device of a group has, or several, or none
+            flag = _at(add, [draw(st.integers(0, 3)) == 0 if draw(st.booleans()) else p == 1 for p in places])
+            p = add(
+                f"pred[] compare({flag}, {add('s32[] constant(1)')}), direction={draw(st.sampled_from(('EQ', 'NE')))}"
+            )
+            mask, least = add(f"pred[8] broadcast({p}), dimensions={{}}"), "0" if reducer == "add" else "-inf"
+            none = add(f"f32[8] broadcast({add(f'f32[] constant({least})')}), dimensions={{}}")
+            both = draw(st.permutations((x, none)))
+            o = add(f"f32[8] select({mask}, {both[0]}, {both[1]})")
+            values.append(add(f"f32[8] all-reduce({o}), {common}, to_apply={reducer}"))
         elif kind == "both":
             wide = add(f"f32[2,4] reshape({draw(st.sampled_from(values))})")
             r = add(f"(f32[8], f32[2,4]) all-reduce({x}, {wide}), {common}, to_apply={reducer}")
