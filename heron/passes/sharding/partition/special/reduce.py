@@ -59,7 +59,7 @@ def _is_constant(value: Instruction, number: Any) -> bool:
 
 
 def _general(p: Partitioner, i: Instruction, operands: list[Part]) -> list[Part]:
-    """Partial results are gathered along a new dimension and reduced again, where initial values are neutral."""
+    """Partial results meet along a new dimension and are reduced again, where initial values are neutral."""
     choice = default.chosen(p, i, operands, moves=starts_are_neutral(i))
     count, axes = len(operands) // 2, choice.reduced
     arrays, starts = choice.operands[:count], choice.operands[count:]
@@ -67,8 +67,47 @@ def _general(p: Partitioner, i: Instruction, operands: list[Part]) -> list[Part]
     found = default.local(p, i, [*clean, *starts], choice.results)
     if not axes:
         return found
-    rows = [p.all_gather(p.reshape(part.value, (1, *part.local_dims)), 0, axes) for part in found]
-    shape = found[0].value.shape if len(found) == 1 else tuple_([part.value.shape for part in found])
-    initial = [s.value for s in starts]
-    again = p.add("reduce", [*rows, *initial], shape, dimensions=(0,), to_apply=p.copied(i.to_apply))
-    return p.leaves(again, i.shape, choice.results)
+    partial, initial = [part.value for part in found], [s.value for s in starts]
+    if _is_less_shared_out(p, i, partial, axes):
+        values = _shared_out(p, i, partial, initial, axes)
+        return [Part(value, part.shape, s) for value, part, s in zip(values, found, choice.results, strict=True)]
+    rows = [p.all_gather(p.reshape(value, (1, *value.shape.dims)), 0, axes) for value in partial]
+    return p.leaves(_combined(p, i, rows, initial), i.shape, choice.results)
+
+
+def _combined(p: Partitioner, i: Instruction, rows: list[Instruction], initial: list[Instruction]) -> Instruction:
+    """Rows of partial results reduced to one."""
+    shapes = [row.shape.with_dims(row.shape.dims[1:]) for row in rows]
+    shape = shapes[0] if len(shapes) == 1 else tuple_(shapes)
+    return p.add("reduce", [*rows, *initial], shape, dimensions=(0,), to_apply=p.copied(i.to_apply))
+
+
+def _is_less_shared_out(p: Partitioner, i: Instruction, partial: list[Instruction], axes: Axes) -> bool:
+    """Whether devices send less if each combines its own piece of the results, and those that are read are gathered.
+
+    A gather sends every result to all n - 1 others. An exchange of pieces and a gather of pieces each send
+    (n - 1) / n of a result.
+    """
+    n = p.mesh.size(axes)
+    if partial[0].shape.num_elements % n:
+        return False
+    read = {user.index if user.opcode == "get-tuple-element" else -1 for user in i.users}
+    results = [v.shape.byte_size for v in partial]
+    known = i.shape.is_tuple and not i.is_root and -1 not in read
+    gathered = [size for k, size in enumerate(results) if not known or k in read]
+    return sum(results) + sum(gathered) < n * sum(results)
+
+
+def _shared_out(
+    p: Partitioner, i: Instruction, partial: list[Instruction], initial: list[Instruction], axes: Axes
+) -> list[Instruction]:
+    """The results of all devices along `axes`, of which each combines a piece."""
+    n = p.mesh.size(axes)
+    rows = []
+    for value in partial:
+        flat = p.reshape(value, (value.shape.num_elements,))
+        rows.append(p.reshape(p.all_to_all(flat, 0, 0, axes), (n, value.shape.num_elements // n)))
+    made = _combined(p, i, rows, initial)
+    pieces = [made] if len(rows) == 1 else [p.add("get-tuple-element", [made], index=k) for k in range(len(rows))]
+    wholes = [p.all_gather(piece, 0, axes) for piece in pieces]
+    return [p.reshape(whole, value.shape.dims) for whole, value in zip(wholes, partial, strict=True)]
