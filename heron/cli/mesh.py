@@ -8,6 +8,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from typing import NoReturn
 
+from heron.cli.named import parameter_named
 from heron.errors import HeronError
 from heron.hlo.ir.instruction import Instruction
 from heron.hlo.ir.module import Module
@@ -106,13 +107,12 @@ def _entry(option: str, text: str) -> tuple[str, list[str]]:
 
 
 def _chosen(option: str, text: str, key: str, parameters: list[Instruction]) -> Instruction:
-    if key.isdigit() and int(key) < len(parameters):
-        return parameters[int(key)]
-    names = {p.name: p for p in parameters}
-    if key in names:
-        return names[key]
+    found = parameter_named(parameters, key)
+    if found is not None:
+        return found
+    names = [p.name for p in parameters]
     near = difflib.get_close_matches(key, names, 1)
-    why = f"did you mean '{near[0]}'?" if near else f"the program has {len(parameters)}: {', '.join(list(names)[:8])}"
+    why = f"did you mean '{near[0]}'?" if near else f"the program has {len(parameters)}: {', '.join(names[:8])}"
     _unknown(option, text, f"there is no parameter {key}", why)
 
 

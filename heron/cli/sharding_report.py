@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
-from heron.analysis.cost.communication import WAYS, communicates, group_size
+from heron.analysis.cost.communication import WAYS, communicates, group_size, payload_bytes
 from heron.analysis.cost.program import program_cost
 from heron.analysis.cost.step import step_cost
 from heron.analysis.sharding.program import ProgramShardings
@@ -14,6 +14,7 @@ from heron.analysis.sharding.propagate import Propagated
 from heron.analysis.sharding.reasons import Reasons, Refused, Step, sharding_text
 from heron.buffers.memory import Memory
 from heron.cli.auto_shard import AutoReport
+from heron.cli.named import parameter_named
 from heron.cli.spread import Spread, steps_ahead
 from heron.errors import HeronError
 from heron.hlo.facts import is_given
@@ -141,7 +142,6 @@ class ShardingReport:
             return
         self.partitioned = module
         self._compile(module.clone(), target)
-        self.transfers = list(_transfers(module, target))
         if self.auto is not None:
             self.auto.need_fit(self.peak, self.mesh.count)
 
@@ -150,11 +150,16 @@ class ShardingReport:
         """Bytes on the wire of each device in one run."""
         return sum(t.runs * t.wire_bytes for t in self.transfers)
 
+    def partitioned_bytes(self, target: Target) -> float:
+        """Bytes on the wire of each device in one run, ahead of the passes of the target."""
+        return _wire_bytes(self.partitioned, target) if self.partitioned is not None else 0.0
+
     def savings(self, name: str, target: Target) -> list[tuple[str, float]]:
         """The shardings of a value that differ in one axis from its own and for which the program sends fewer bytes,
         with these bytes, fewest first. The value is constrained to each of them in turn; `partition` comes first."""
         v = self.value(name)
         found: list[tuple[str, float]] = []
+        now = self.partitioned_bytes(target)
         for s in _one_axis_changes(self.mesh, v.sharding):
             module = self.before.clone()
             i = next(i for i in module.instructions() if i.name == v.instruction.name)
@@ -164,18 +169,19 @@ class ShardingReport:
                 _run(module, ctx, *sharded().steps[len(steps_ahead()) :], partitioned())
             except HeronError:
                 continue
-            sent = sum(t.runs * t.wire_bytes for t in _transfers(module, target))
-            if sent < self.wire_bytes:
+            sent = _wire_bytes(module, target)
+            if sent < now:
                 found.append((sharding_text(self.done, s), sent))
         return sorted(found, key=lambda pair: pair[1])
 
     def _compile(self, module: Module, target: Target) -> None:
-        """Estimate the time of a run and the memory of one device, from its program after all passes."""
+        """Estimate a run, its collectives and the memory of one device, from its program after all passes."""
         from heron.backends.compiler import Compilation
 
         compilation = Compilation(module, target, Options(), Trace())
         self.peak = Memory.of(compilation.buffers).peak
         self.seconds = step_cost(compilation.scheduled, target).seconds
+        self.transfers = list(_transfers(compilation.scheduled, target))
 
     def why(self, name: str) -> Answer:
         """The chain of steps that led to a value's sharding, and what was refused. Raises CLI039."""
@@ -207,13 +213,17 @@ class ShardingReport:
                     yield from self._leaves(i)
 
     def value(self, name: str) -> Value:
-        """The value of that name, ``while.1{2}`` for part of a tuple. Raises CLI039."""
+        """The value of that name, ``while.1{2}`` for part of a tuple; see `parameter_named`. Raises CLI039."""
         import difflib
 
         base, _, rest = name.removeprefix("%").partition("{")
         index = tuple(int(n) for n in rest.rstrip("}").split(",") if n.strip().isdigit())
         named = {i.name: i for c in reversed(self.module.computations) for i in c.instructions}
-        i = named.get(base)
+        i, entry = named.get(base), self.module.entry
+        # users mean the program's arguments, not those of a function in it
+        is_inner = i is not None and i.opcode == "parameter" and i.parent is not entry and "." not in base
+        if i not in self.done.flow.leaves or is_inner:
+            i = parameter_named(entry.parameters, base) or i
         found = [] if i is None or i not in self.done.flow.leaves else list(self._leaves(i, scalars=True))
         for value in found:
             if value.index[: len(index)] == index:
@@ -259,10 +269,14 @@ def _transfers(module: Module, target: Target) -> Iterator[Transfer]:
         if op is None:
             continue
         devices = group_size(op, module)
-        payload = max(_bytes(op), sum(map(_bytes, op.operands)))
+        payload = payload_bytes(op)
         wire = payload * WAYS[op.opcode.removesuffix("-start")].part(devices) if devices > 1 else 0.0
         seconds, runs = step.estimate.seconds, step.runs
         yield Transfer(op.name, op.opcode, origin(op), devices, payload, wire, seconds, runs, step.known)
+
+
+def _wire_bytes(module: Module, target: Target) -> float:
+    return sum(t.runs * t.wire_bytes for t in _transfers(module, target))
 
 
 def _one_axis_changes(mesh: AtomicMesh, s: TensorSharding) -> Iterator[TensorSharding]:
@@ -294,7 +308,3 @@ def _constrain(module: Module, i: Instruction, sharding: Sharding) -> None:
 def _run(module: Module, ctx: PassContext, *steps: Pass) -> None:
     for step in steps:
         ctx.run_pass(step, module)
-
-
-def _bytes(i: Instruction) -> int:
-    return sum(leaf.byte_size for _, leaf in i.shape.leaves() if leaf.is_array)

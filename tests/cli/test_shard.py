@@ -75,6 +75,76 @@ ENTRY e {
     assert "%a dimension 0: 'axis_0' given" in shown.out
 
 
+#: a function that is imported before the program has arguments of the same names
+CALLING = """
+module @jit_f attributes {mhlo.num_partitions = 2 : i32} {
+  sdy.mesh @mesh = <["x"=2]>
+  func.func public @main(%arg0: tensor<8x4xf32> {sdy.sharding = #sdy.sharding<@mesh, [{"x"}, {}]>} loc("params['w']"),
+                         %arg1: tensor<4x8xf32>) -> tensor<8x8xf32> {
+    %0 = call @scaled(%arg1) : (tensor<4x8xf32>) -> tensor<4x8xf32>
+    %1 = stablehlo.dot_general %arg0, %0, contracting_dims = [1] x [0] : (tensor<8x4xf32>, tensor<4x8xf32>) -> tensor<8x8xf32>
+    return %1 : tensor<8x8xf32>
+  }
+  func.func private @scaled(%arg0: tensor<4x8xf32>) -> tensor<4x8xf32> {
+    %0 = call @twice(%arg0) : (tensor<4x8xf32>) -> tensor<4x8xf32>
+    return %0 : tensor<4x8xf32>
+  }
+  func.func private @twice(%arg1: tensor<4x8xf32>) -> tensor<4x8xf32> {
+    %0 = stablehlo.add %arg1, %arg1 : tensor<4x8xf32>
+    return %0 : tensor<4x8xf32>
+  }
+}
+"""
+
+
+@pytest.mark.parametrize(
+    ("name", "shape"),
+    [
+        ("0", "f32[8,4]"),
+        ("arg0", "f32[8,4]"),
+        ("params['w']", "f32[8,4]"),
+        ("params__w__", "f32[8,4]"),
+        ("params__w__.7", "f32[8,4]"),
+        ("%arg1", "f32[4,8]"),
+        ("arg1.3", "f32[4,8]"),
+    ],
+)
+def test_parameters_have_the_names_that_users_know(name: str, shape: str, tmp_path: Path) -> None:
+    path = tmp_path / "calling.mlir"
+    path.write_text(CALLING)
+    shown = heron("shard", str(path), "--why", name, "--try")
+    assert shown.code == 0, shown.err
+    assert shown.out.split()[1] == shape and "bytes" in shown.out
+
+
+def test_arguments_are_given_shardings_by_their_names(tmp_path: Path) -> None:
+    path = tmp_path / "calling.mlir"
+    path.write_text(CALLING.replace('{sdy.sharding = #sdy.sharding<@mesh, [{"x"}, {}]>}', ""))
+    shown = heron("shard", str(path), "--mesh", "x=2", "--in", "params['w']=x", "--why", "arg0")
+    assert shown.code == 0 and "dimension 0: 'x' given" in shown.out, shown.err
+
+
+def test_an_unknown_value(program: str) -> None:
+    shown = heron("shard", program, *SHARDED, "--why", "arg7")
+    assert shown.code == 2 and "CLI039" in shown.err
+
+
+@pytest.mark.parametrize("target", ["cpu", "sm_90"])
+def test_collectives_are_those_of_the_program_as_it_runs(target: str, tmp_path: Path) -> None:
+    """Exchanges that are combined count once, and a run takes no less than they do where nothing else runs beside."""
+    lines = [
+        f"  s{n} = f32[4,4] dot(a{n}, a{n}), lhs_contracting_dims={{0}}, rhs_contracting_dims={{0}}" for n in range(5)
+    ]
+    given = [f"  a{n} = f32[8,4] parameter({n}), sharding={{devices=[2,1]<=[2]}}" for n in range(5)]
+    root = f"  ROOT t = ({', '.join(['f32[4,4]'] * 5)}) tuple({', '.join(f's{n}' for n in range(5))})"
+    path = tmp_path / "sums.hlo"
+    path.write_text("\n".join(["HloModule m, num_partitions=2", "ENTRY e {", *given, *lines, root, "}"]))
+    document = json.loads(heron("shard", str(path), "--target", target, "--json").out)
+    (transfer,) = document["collectives"]
+    assert transfer["bytes"] == 5 * 4 * 4 * 4 and document["wire_bytes"] == 320
+    assert document["seconds"] >= transfer["seconds"]
+
+
 def test_tiles(program: str, tmp_path: Path) -> None:
     shown = heron("shard", program, *SHARDED, "--tiles", "t")
     assert shown.out.splitlines()[2:] == [

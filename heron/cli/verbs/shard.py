@@ -78,16 +78,16 @@ def command(
     limit = memory_of_text(memory) if auto or memory is not None else None
     report = ShardingReport.of(load_module(file, target), Spread(mesh, inputs, outputs, limit), machine)
     if why is not None:
-        answer = report.why(_named(report, why))
+        answer = report.why(why)
         if trial:
             report.partition(machine)
-            answer.lines.extend(_savings(report, _named(report, why), machine))
+            answer.lines.extend(_savings(report, why, machine))
         print_json(answer.to_json()) if as_json else print_text(
             "\n".join([answer.text, *(f"  {line}" for line in answer.lines)])
         )
         return
     if tiles is not None:
-        _tiles(report, report.value(_named(report, tiles)), draw)
+        _tiles(report, report.value(tiles), draw)
         return
     if draw is not None:
         _draw(report, draw)
@@ -99,15 +99,9 @@ def command(
     _show(report, top, everything)
 
 
-def _named(report: ShardingReport, name: str) -> str:
-    """The name of parameter N where a number is given, else the name."""
-    parameters = report.module.entry.parameters
-    return parameters[int(name)].name if name.isdigit() and int(name) < len(parameters) else name
-
-
 def _savings(report: ShardingReport, name: str, machine: Target) -> list[str]:
     """Sentences about the changes of one axis that save the most."""
-    before = report.wire_bytes
+    before = report.partitioned_bytes(machine)
     found = report.savings(name, machine)
     if not found:
         return [f"no change of one axis sends fewer bytes than {before:,.0f}"]

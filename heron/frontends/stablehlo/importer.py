@@ -19,7 +19,7 @@ from heron.frontends.stablehlo.locations import Locations
 from heron.frontends.stablehlo.lower.sharding import constrained
 from heron.frontends.stablehlo.reader import read
 from heron.frontends.stablehlo.sizes import Folding, call_key, fits, integers, polymorphic
-from heron.frontends.stablehlo.syntax import Function, Operation, Program, as_text, plain
+from heron.frontends.stablehlo.syntax import Argument, Function, Operation, Program, as_text, plain
 from heron.hlo.ir import shape as shapes
 from heron.hlo.ir.computation import Computation
 from heron.hlo.ir.instruction import Instruction
@@ -99,6 +99,7 @@ class Importer:
         self.result.entry = self._functions[main.name]
         self.result.remove_unused_computations()
         self.result.cleanup()  # so that its text reads back as the same module
+        self._name_parameters(main)
         set_header(self.result, self.program, main)
         return self.result
 
@@ -238,7 +239,7 @@ class Importer:
         for n, argument in enumerate(function.arguments):
             if argument.name in block.values:
                 source.fail("SHLO003", f"'{argument.name}' is defined twice", function.at)
-            name = self.locations.origin(argument.place)[1] or plain(argument.name)
+            name = self._argument_name(argument)
             i = block.values[argument.name] = block.parameter(n, shapes[n] if shapes else argument.type, name)
             if argument.attrs:
                 i.extras.update(extras(argument.attrs))
@@ -252,6 +253,20 @@ class Importer:
             why = f"it returns ({gives}), the text says ({', '.join(map(str, stated))})"
             source.fail("SHLO004", f"the results of '@{function.name}' do not fit", function.at, why=why)
         return block.finish(self._root(block, results, function))
+
+    def _argument_name(self, argument: Argument) -> str:
+        return self.locations.origin(argument.place)[1] or plain(argument.name)
+
+    def _name_parameters(self, main: Function) -> None:
+        """Give the program's parameters the names of their arguments, where parts of functions imported before have
+        them: users ask for them."""
+        entry = self.result.entry
+        wanted = zip(entry.parameters, map(self._argument_name, main.arguments), strict=False)
+        renamed = {name: p for p, name in wanted if p.name != name}
+        for i in self.result.instructions() if renamed else ():
+            p = renamed.get(i.name)
+            if p is not None and i.parent is not entry:
+                i.name, p.name = p.name, i.name
 
     @cached_property
     def meshes(self) -> dict[str, Mesh]:
