@@ -19,6 +19,7 @@ from heron.passes.collectives.model.reductions import is_alone
 from heron.passes.framework.base import Constraint, Pass
 from heron.passes.framework.context import PassContext
 from heron.passes.framework.registry import register
+from heron.passes.rewriting.building import splat
 
 
 @register
@@ -27,7 +28,7 @@ class AllReduceOfOneRewriter(Pass):
     """Replaces an all-reduce of arrays that are neutral on all devices of a group but one.
 
     Programs hand an array of one device to all others so: ``psum(where(axis_index(...) == k, x, 0))``. A broadcast
-    sends it once, a ring of sums nearly twice. The sum of -0 and 0 is 0; the broadcast leaves -0 as it is.
+    sends it once, a ring of sums nearly twice. Floats are combined with the neutral value once more: -0 + 0 is 0.
 
     HloModule example, num_partitions=4
 
@@ -50,7 +51,10 @@ class AllReduceOfOneRewriter(Pass):
     HloModule example, num_partitions=4
 
     x = f32[4] parameter(0)
-    ROOT r = f32[4] collective-broadcast(x), channel_id=1, replica_groups={{3,0,1,2}}
+    y = f32[4] collective-broadcast(x), channel_id=1, replica_groups={{3,0,1,2}}
+    zero = f32[] constant(0)
+    zeros = f32[4] broadcast(zero), dimensions={}
+    ROOT r = f32[4] add(y, zeros)
     """
 
     name = "all-reduce-of-one-rewriter"
@@ -64,23 +68,28 @@ class AllReduceOfOneRewriter(Pass):
         changed = False
         for c in module.non_fusion_computations():
             for i in c.instructions:
-                found = _from_one(i, module) if i.opcode == "all-reduce" and is_alone(i) else None
-                if found is None:
+                opcode = combiner(i.to_apply) if i.opcode == "all-reduce" and is_alone(i) else None
+                found = _from_one(i, opcode, module) if opcode is not None else None
+                if opcode is None or found is None:
                     continue
-                value, groups = found
+                value, groups, neutral = found
                 channel = {"channel_id": i.attrs["channel_id"]} if module.num_partitions > 1 else {}
                 text = replica_groups.spelled(groups)
                 made = c.add("collective-broadcast", [value], i.shape, like=i, replica_groups=text, **channel)
                 ctx.decide(True, "one device of each group adds to the sum", subject=i.name, object=made.name)
+                if i.shape.element_type.is_float or i.shape.element_type.is_complex:
+                    made = c.add(opcode, [made, splat(c, i.shape, neutral)], i.shape, like=i)
                 c.replace(i, made)
                 changed = True
         return changed
 
 
-def _from_one(i: Instruction, module: Module) -> tuple[Instruction, Sequence[Sequence[int]]] | None:
-    """The array that one device of each group adds, and the groups, that device first."""
-    chosen, opcode = i.operands[0], combiner(i.to_apply)
-    if chosen.opcode != "select" or opcode is None:
+def _from_one(
+    i: Instruction, opcode: str, module: Module
+) -> tuple[Instruction, Sequence[Sequence[int]], object] | None:
+    """The array that one device of each group adds, the groups, that device first, and what the others add."""
+    chosen = i.operands[0]
+    if chosen.opcode != "select":
         return None
     mask = chosen.operands[0]
     while reindexes(mask) and len(mask.operands) == 1:
@@ -91,9 +100,10 @@ def _from_one(i: Instruction, module: Module) -> tuple[Instruction, Sequence[Seq
     if takes_first is None:
         return None
     for value, other, gives in ((1, 2, takes_first != 0), (2, 1, takes_first == 0)):
-        if _is_neutral(chosen.operands[other], opcode):
+        neutral = _neutral(chosen.operands[other], opcode)
+        if neutral is not None:
             groups = _led(device_groups(i, module), gives)
-            return None if groups is None else (chosen.operands[value], groups)
+            return None if groups is None else (chosen.operands[value], groups, neutral)
     return None
 
 
@@ -108,12 +118,12 @@ def _led(groups: Sequence[Sequence[int]], gives: np.ndarray) -> list[list[int]] 
     return found
 
 
-def _is_neutral(x: Instruction, opcode: str) -> bool:
-    """Whether no element of `x` changes a result of `opcode`, but for the sign of a zero."""
+def _neutral(x: Instruction, opcode: str) -> object | None:
+    """The value of all elements of `x`, if that changes no result of `opcode` but for the sign of a zero."""
     neutral = identity(opcode, x.shape.element_type)
     if neutral is None:
-        return False
+        return None
     while len(x.operands) == 1 and (reindexes(x) or neutral == 0 and x.has(Trait.CONVERTS)):
         x = x.operands[0]
     value = splat_value(x)
-    return value is not None and bool(value == neutral)
+    return value if value is not None and bool(value == neutral) else None
