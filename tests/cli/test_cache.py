@@ -33,10 +33,11 @@ def decisions(target: str = "cpu", **options: object) -> list[Decision]:
 
 
 def test_a_second_compile_finds_the_code() -> None:
-    assert [bool(d) for d in decisions()] == [False]
-    assert [bool(d) for d in decisions()] == [True]
-    assert [bool(d) for d in decisions(opt_level=2)] == [False]
-    assert [bool(d) for d in decisions(threads=1)] in ([False], [True])  # another text where threads share work
+    """That of the program, and that of the exponential it calls."""
+    assert [bool(d) for d in decisions()] == [False, False]
+    assert [bool(d) for d in decisions()] == [True, True]
+    assert [bool(d) for d in decisions(opt_level=2)] == [False, False]
+    assert any(decisions(threads=1))  # the program may be another one where threads share work
 
 
 def test_nothing_is_kept_by_default(folder: Path) -> None:
@@ -70,13 +71,13 @@ def test_ls_why_clear(folder: Path) -> None:
     assert why.code == 1 and "no module of that name was compiled" in why.out
     assert heron("run", source, "--random", "0", "-O", "cache=true").code == 0
     assert str(folder) in heron("cache", "ls").out.replace("\n", "")
-    (entry,) = json.loads(heron("cache", "ls", "--json").out)["entries"]
-    assert entry["kind"] == "object" and entry["bytes"] > 500
+    entries = json.loads(heron("cache", "ls", "--json").out)["entries"]
+    assert len(entries) == 2 and all(e["kind"] == "object" and e["bytes"] > 500 for e in entries)
     why = heron("cache", "why", source)
     assert why.code == 0 and "it is there" in why.out
-    (other,) = json.loads(heron("cache", "why", source, "-O", "opt_level=1", "--json").out)
-    assert not other["kept"] and "options: 'level=3" in other["why"]
-    assert "removed 1 entries" in heron("cache", "clear").out
+    others = json.loads(heron("cache", "why", source, "-O", "opt_level=1", "--json").out)
+    assert len(others) == 2 and all(not o["kept"] and "options: 'level=3" in o["why"] for o in others)
+    assert "removed 2 entries" in heron("cache", "clear").out
     assert json.loads(heron("cache", "clear", "--json").out) == {"removed": 0, "bytes": 0}
 
 
@@ -90,8 +91,8 @@ def test_another_llvm_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
         return dataclasses.replace(real(*args, **options), llvm="99.0.0")
 
     monkeypatch.setattr("heron.codegen.llvm.jit.key", newer)
-    (found,) = json.loads(heron("cache", "why", program("softmax"), "--json").out)
-    assert "99.0.0" in found["why"] and found["why"].startswith("llvm: ")
+    found = json.loads(heron("cache", "why", program("softmax"), "--json").out)
+    assert found and all("99.0.0" in f["why"] and f["why"].startswith("llvm: ") for f in found)
 
 
 def test_two_processes_at_once(folder: Path) -> None:

@@ -45,7 +45,7 @@ def test_types_in_words() -> None:
 
 def test_where_ops_run() -> None:
     found = json.loads(heron("ops", "dot", "--json").out)
-    assert found["runs_on"] == {"evaluator": "", "cpu": "gemm", "sim:sm_90": "cublaslt", "sm_90": "cublaslt"}
+    assert found["runs_on"] == {"evaluator": "", "cpu": "", "sim:sm_90": "cublaslt", "sm_90": "cublaslt"}
     assert found["attributes"]["lhs_batch_dims"]["default"] == "none"
     text = heron("ops", "infeed").out
     assert "runs on: evaluator\n" in text and "infeed(token[] t)" in text

@@ -15,29 +15,29 @@ from tests.support import heron, program
 LOOP = """HloModule loop
 
 body {
-  p = (s32[], f32[8,8]{1,0}) parameter(0)
+  p = (s32[], f32[24,24]{1,0}) parameter(0)
   n = s32[] get-tuple-element(p), index=0
-  x = f32[8,8]{1,0} get-tuple-element(p), index=1
+  x = f32[24,24]{1,0} get-tuple-element(p), index=1
   one = s32[] constant(1)
   m = s32[] add(n, one)
-  y = f32[8,8]{1,0} dot(x, x), lhs_contracting_dims={1}, rhs_contracting_dims={0}
-  z = f32[8,8]{1,0} tanh(y)
-  ROOT r = (s32[], f32[8,8]{1,0}) tuple(m, z)
+  y = f32[24,24]{1,0} dot(x, x), lhs_contracting_dims={1}, rhs_contracting_dims={0}
+  z = f32[24,24]{1,0} tanh(y)
+  ROOT r = (s32[], f32[24,24]{1,0}) tuple(m, z)
 }
 
 condition {
-  p = (s32[], f32[8,8]{1,0}) parameter(0)
+  p = (s32[], f32[24,24]{1,0}) parameter(0)
   n = s32[] get-tuple-element(p), index=0
   seven = s32[] constant(7)
   ROOT c = pred[] compare(n, seven), direction=LT
 }
 
 ENTRY main {
-  x = f32[8,8]{1,0} parameter(0)
+  x = f32[24,24]{1,0} parameter(0)
   zero = s32[] constant(0)
-  t = (s32[], f32[8,8]{1,0}) tuple(zero, x)
-  w = (s32[], f32[8,8]{1,0}) while(t), condition=condition, body=body
-  ROOT y = f32[8,8]{1,0} get-tuple-element(w), index=1
+  t = (s32[], f32[24,24]{1,0}) tuple(zero, x)
+  w = (s32[], f32[24,24]{1,0}) while(t), condition=condition, body=body
+  ROOT y = f32[24,24]{1,0} get-tuple-element(w), index=1
 }
 """
 
@@ -48,7 +48,7 @@ def test_steps_of_a_loop_are_counted_by_their_runs(tmp_path: Path) -> None:
     document = json.loads(heron("profile", path, "--runs", "2", "--json").out)
     products = [s for s in document["steps"] if s["kind"] == "gemm"]
     assert sum(s["runs"] for s in products) == 7
-    assert sum(s["flops"] for s in products) == 7 * 2 * 8**3
+    assert sum(s["flops"] for s in products) == 7 * 2 * 24**3
     spent = [s["seconds"] for s in document["steps"]]
     assert all(s >= 0 for s in spent) and 0 < sum(spent) <= document["seconds"]
     assert spent == sorted(spent, reverse=True)
@@ -68,7 +68,7 @@ def test_values_are_the_same_and_nothing_is_counted_unasked() -> None:
     plain = h.compile(module, options=Options())
     counting = h.compile(module, options=Options(profile=True))
     assert isinstance(plain, CpuExecutable) and isinstance(counting, CpuExecutable) and counting.profile is not None
-    x = np.linspace(-1, 1, 64, dtype=np.float32).reshape(8, 8)
+    x = np.linspace(-1, 1, 576, dtype=np.float32).reshape(24, 24)
     assert np.array_equal(plain(x), counting(x))
     assert plain.profile is None and counting.profile.calls == 1
     assert "heron_ticks" not in plain.stage("llvm") and "heron_ticks" in counting.stage("llvm")
