@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Hashable
 from dataclasses import dataclass
+from typing import Any
 
 from heron.hlo.facts import combiner
 from heron.hlo.ir.instruction import Instruction
@@ -42,18 +43,22 @@ class CollectiveCse(Pass):
     def run(self, module: Module, ctx: PassContext) -> bool:
         changed = False
         for c in module.non_fusion_computations():
-            seen: dict[Hashable, tuple[Instruction, int]] = {}
+            seen: dict[Hashable, list[tuple[Instruction, int]]] = {}
             for n, i in enumerate(c.post_order() if self.distance else c.instructions):
                 if Trait.COLLECTIVE not in i.op.traits or not _is_whole(i):
                     continue
-                form = _form(i)
-                first, at = seen.setdefault(form, (i, n))
+                entries = seen.setdefault((i.opcode, tuple(i.operands), i.shape.bare), [])
+                k = next((k for k, (other, _) in enumerate(entries) if _way(other) == _way(i)), None)
+                if k is None:
+                    entries.append((i, n))
+                    continue
+                first, at = entries[k]
                 if self.distance and n - at > self.distance:
-                    seen[form] = i, n
-                elif first is not i:
-                    ctx.decide(True, f"'{first.name}' exchanges the same", subject=i.name)
-                    c.replace(i, first)
-                    changed = True
+                    entries[k] = i, n
+                    continue
+                ctx.decide(True, f"'{first.name}' exchanges the same", subject=i.name)
+                c.replace(i, first)
+                changed = True
         return changed
 
 
@@ -63,9 +68,9 @@ def _is_whole(i: Instruction) -> bool:
     return not (is_part or i.control_predecessors or i.control_successors)
 
 
-def _form(i: Instruction) -> Hashable:
+def _way(i: Instruction) -> tuple[bool, object, dict[str, Any]]:
+    """The way in which operands are exchanged: whether across partitions, the combination, all other attributes."""
     attrs = dict(i.attrs)
     across = attrs.pop("channel_id", None) is not None
     reducer = attrs.pop("to_apply", None)
-    by = None if reducer is None else (combiner(reducer) or reducer)
-    return (i.opcode, tuple(i.operands), i.shape.bare, across, by, repr(sorted(attrs.items())))
+    return across, None if reducer is None else (combiner(reducer) or reducer), attrs
