@@ -30,6 +30,8 @@ if TYPE_CHECKING:
 
 #: bytes of what a device tells: the number of a collective, and how many it has come to so far
 _TOLD = 8
+#: seconds between looks whether a communicator is being aborted
+_LOOK = 0.01
 
 
 class Progress:
@@ -74,11 +76,18 @@ class Place:
     def communicator(self, members: Members) -> Iterator[int]:
         """The communicator of a clique, which is not aborted meanwhile. Raises RUN095 if it was before."""
         clique = self.cliques[members]
-        with clique.calling[self.number]:
+        calling, came = clique.calling[self.number], False
+        # who aborts it holds the lock until no graph has calls of it, and this thread may be building one
+        while self.number in clique.communicators and not came:
+            came = calling.acquire(timeout=_LOOK)
+        try:
             found = clique.communicators.get(self.number)
-            if found is None:
+            if found is None or not came:
                 raise NcclFailed("", 0, "it was aborted", f"the communicator of {clique.told}")
             yield found
+        finally:
+            if came:
+                calling.release()
 
 
 class Exchanges:
