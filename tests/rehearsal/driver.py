@@ -209,7 +209,8 @@ class Recorder:
 
     def _cuDevicePrimaryCtxRetain(self, out: int, ordinal: int) -> Answer:
         if ordinal not in self._contexts:
-            self._contexts[ordinal] = self._new("context")
+            context = self._contexts[ordinal] = self._new("context")
+            self._owners[context] = ordinal  # whatever is current in this thread
         _put(out, ctypes.c_void_p, self._contexts[ordinal])
         return self._ordinal(ordinal)
 
