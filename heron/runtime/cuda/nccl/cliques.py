@@ -31,7 +31,8 @@ _COURTESY = 1.0
 @dataclass(eq=False)
 class Clique:
     """``gpus``: this process's members, by number; ``epochs``, ``communicators``: theirs, once they have joined.
-    ``users``: programs that may have graphs with their calls."""
+    ``users``: programs that may have graphs with their calls. ``aborted``: nobody joins any more.
+    """
 
     members: Members
     gpus: Mapping[int, Device]
@@ -39,6 +40,7 @@ class Clique:
     unique_id: bytes
     communicators: dict[int, int] = field(default_factory=dict)
     users: weakref.WeakSet[Loaded] = field(default_factory=weakref.WeakSet)
+    aborted: bool = False
     #: held by a device's thread while it makes calls of a communicator
     calling: dict[int, threading.Lock] = field(init=False)
 
@@ -89,6 +91,8 @@ class Cliques:
 
     def join(self, clique: Clique, number: int) -> None:
         """Make a member's communicator, when all have come. Its device is the current one of this thread."""
+        if clique.aborted:
+            raise NcclFailed("", 0, "it was aborted", f"the communicator of {clique.told}")
         if number not in clique.communicators:
             rank = clique.members.index(number)
             try:
@@ -115,6 +119,7 @@ class Cliques:
         threads = []
         for clique in cliques:
             self._kept.pop(clique.members, None)
+            clique.aborted = True
             while clique.communicators:
                 number, communicator = clique.communicators.popitem()
                 thread = threading.Thread(target=self._abort, args=(clique, number, communicator), daemon=True)
