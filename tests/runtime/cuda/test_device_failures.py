@@ -296,3 +296,16 @@ def test_a_reduction_that_nothing_does() -> None:
     with rehearsed_devices(4) as nccl:
         module = module_of(body, reducer("f32"))
         right(compile_devices(module, nccl.recorder), module)
+
+
+def test_who_comes_late_does_not_join_what_is_aborted() -> None:
+    module = every()
+    with rehearsed_devices(4) as nccl:
+        program = compile_devices(module, nccl.recorder)
+        right(program, module)
+        cliques = next(iter(program._teams.values())).cliques
+        kept = list(cliques._kept.values())
+        cliques.abort(kept)
+        with pytest.raises(HeronError, match="it was aborted"):
+            cliques.join(kept[0], kept[0].members[0])
+        right(program, module)
