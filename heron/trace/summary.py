@@ -49,12 +49,23 @@ def size(count: int | float) -> str:
 
 
 def seconds(value: float) -> str:
-    """A duration with three figures: ``812 µs``, ``12.3 ms``, ``4.15 s``."""
+    """A duration with three figures: ``37 ns``, ``3.15 µs``, ``812 µs``, ``12.3 ms``, ``4.15 s``."""
     if value >= 1:
         return f"{value:.2f} s"
     if value >= 1e-3:
         return f"{value * 1e3:.1f} ms"
-    return f"{value * 1e6:.0f} µs"
+    if value >= 1e-5:
+        return f"{value * 1e6:.0f} µs"
+    return f"{value * 1e6:.2f} µs" if value >= 1e-6 else f"{value * 1e9:.0f} ns"
+
+
+def count(value: float) -> str:
+    """A number of operations with three figures: ``537``, ``16.4k``, ``1.07G``."""
+    for unit in ("", "k", "M", "G", "T"):
+        if value < 1000:
+            return f"{value:.3g}{unit}"
+        value /= 1000
+    return f"{value:.3g}P"
 
 
 def table(*columns: str, title: str | None = None) -> Table:

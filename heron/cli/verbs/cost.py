@@ -23,7 +23,7 @@ from heron.cli.common import (
 from heron.cli.progress import progress
 from heron.errors import HeronError
 from heron.trace import Trace
-from heron.trace.summary import seconds, size, table
+from heron.trace.summary import count, seconds, size, table
 
 if TYPE_CHECKING:
     from heron.analysis.cost.program import ProgramCost, Step
@@ -129,7 +129,7 @@ def _show(cost: ProgramCost, target: Target, top: int, in_order: bool, name: str
             f"{s.runs:g}" if s.known else f"{s.runs:g}?",
             seconds(s.seconds),
             f"{100 * s.seconds / cost.seconds:.0f} %" if cost.seconds else "",
-            _count(s.cost.flops),
+            count(s.cost.flops),
             size(sum(r.total for r in s.cost.reads)),
             size(s.cost.written),
             s.estimate.bound,
@@ -142,14 +142,6 @@ def _show(cost: ProgramCost, target: Target, top: int, in_order: bool, name: str
         print_text(f"… and {len(rows) - top} more, {seconds(rest)}; --top {len(rows)} shows all")
     if any(not s.known for s in rows):
         print_text("? = inside a loop or branch whose runs are not known: counted once")
-
-
-def _count(value: float) -> str:
-    for unit in ("", "k", "M", "G", "T"):
-        if value < 1000:
-            return f"{value:.3g}{unit}"
-        value /= 1000
-    return f"{value:.3g}P"
 
 
 def _document(cost: ProgramCost, target: Target) -> dict[str, Any]:

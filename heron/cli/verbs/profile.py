@@ -117,7 +117,7 @@ def _show(found: list[Row], total: float, top: int, name: str) -> None:
             r.name,
             r.kind,
             str(r.runs),
-            _time(r.seconds),
+            seconds(r.seconds),
             _share(r.seconds, total),
             _rate(r.bytes, r.seconds),
             _rate(r.flops, r.seconds),
@@ -130,11 +130,6 @@ def _show(found: list[Row], total: float, top: int, name: str) -> None:
     between = max(0.0, total - spent)
     made.add_row("between steps", "", "", seconds(between), _share(between, total), "", "", "", "")
     print_table(made)
-
-
-def _time(value: float) -> str:
-
-    return f"{value * 1e6:.2f} µs" if value < 1e-5 else seconds(value)
 
 
 def _origin(r: Row) -> str:

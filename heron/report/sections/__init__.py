@@ -1,0 +1,1 @@
+"""The sections of ``heron report``, one a file: each makes a `Section` of a `Subject`."""
