@@ -14,6 +14,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
+from heron import configuration
 from heron.errors import HeronError
 
 #: which rewrite-rule classes each `math` setting lets fire
@@ -174,13 +175,18 @@ class Options:
 
     @classmethod
     def from_env(cls, env: Mapping[str, str] | None = None) -> Options:
-        """The defaults, changed by ``HERON_*`` variables. Raises CLI021 for an invalid value.
+        """The defaults, changed by ``heron.toml``, then by ``HERON_*`` variables. Raises CLI021 for an invalid value.
 
         A variable whose name looks like a misspelt option is an error too (CLI020). Other ``HERON_*`` names are
         ignored: another program may own them.
+
+        Args:
+            env: variables in place of the process's; ``heron.toml`` is not read then.
         """
-        env = os.environ if env is None else env
-        return _from_variables(tuple((name, value) for name, value in env.items() if name.startswith("HERON_")))
+        file = configuration.current() if env is None else configuration.Configuration()
+        variables = os.environ if env is None else env
+        named = tuple((name, value) for name, value in variables.items() if name.startswith("HERON_"))
+        return _from_variables(named, tuple(file.options.items()), file.path)
 
     @staticmethod
     def table() -> list[tuple[str, str, str, str]]:
@@ -197,11 +203,18 @@ class Options:
 
 
 @functools.lru_cache(maxsize=8)
-def _from_variables(variables: tuple[tuple[str, str], ...]) -> Options:
-    """The defaults, changed by variables; the same ones come again with every compile."""
+def _from_variables(
+    variables: tuple[tuple[str, str], ...], settings: tuple[tuple[str, str], ...] = (), file: str = ""
+) -> Options:
+    """The defaults, changed by the settings of a file, then by variables; all are the same for most compiles."""
     known = {env_name(f.name): f for f in dataclasses.fields(Options)}
     changes: dict[str, Any] = {}
+    for name, value in settings:
+        f = _field_named(name.replace("-", "_"), file)
+        changes[f.name] = _from_text(f, value, source=f"option '{name}' in {file}")
     for name, value in variables:
+        if name == configuration.VARIABLE:
+            continue
         if name in known:
             f = known[name]
             changes[f.name] = _from_text(f, value, source=name)
@@ -217,13 +230,13 @@ def env_name(field: str) -> str:
     return f"HERON_{field.upper()}"
 
 
-def _field_named(name: str) -> dataclasses.Field[Any]:
+def _field_named(name: str, file: str = "") -> dataclasses.Field[Any]:
     fields = {f.name: f for f in dataclasses.fields(Options)}
     if name in fields:
         return fields[name]
     near = difflib.get_close_matches(name, fields, 1)
     hint = f"did you mean '{near[0]}'?" if near else f"options are {', '.join(fields)}"
-    raise HeronError("CLI020", f"unknown option '{name}'", hint=hint)
+    raise HeronError("CLI020", f"unknown option '{name}'", where=file or None, hint=hint)
 
 
 def _bad_value(f: dataclasses.Field[Any], value: object, why: str, source: str | None = None) -> HeronError:

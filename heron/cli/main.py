@@ -15,7 +15,7 @@ from typing import NoReturn
 
 import click
 
-from heron import __version__, files
+from heron import __version__, configuration, files
 from heron.cli import verbs
 from heron.errors import HeronError
 
@@ -41,7 +41,28 @@ class Verbs(click.Group):
             near = difflib.get_close_matches(args[0], known, 1)
             hint = f"did you mean 'heron {near[0]}'?" if near else f"commands are {', '.join(known)}"
             raise HeronError("CLI001", f"unknown command '{args[0]}'", hint=hint)
-        return super().resolve_command(ctx, args)
+        strange = sorted(set(configuration.current().commands) - set(known))
+        if strange:
+            where, hint = configuration.current().path, f"commands are {', '.join(known)}"
+            raise HeronError("CLI073", f"there is no command 'heron {strange[0]}'", where=where, hint=hint)
+        name, command, rest = super().resolve_command(ctx, args)
+        if name is not None and command is not None:
+            ctx.default_map = {name: defaults(name, command)}
+        return name, command, rest
+
+
+def defaults(verb: str, command: click.Command) -> dict[str, object]:
+    """The values that ``heron.toml`` has for the options of a command, by parameter. Raises CLI073 for other names."""
+    file = configuration.current()
+    known = {o[2:]: p for p in command.params for o in p.opts if o.startswith("--")}
+    found = {}
+    for name, value in file.commands.get(verb, {}).items():
+        if name not in known:
+            near = difflib.get_close_matches(name, known, 1)
+            hint = f"did you mean '{near[0]}'?" if near else f"options are {', '.join(known)}"
+            raise HeronError("CLI073", f"'heron {verb}' has no option '--{name}'", where=file.path, hint=hint)
+        found[known[name].name or name] = value
+    return found
 
 
 _EPILOG = """\b
