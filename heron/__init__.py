@@ -8,6 +8,7 @@ Names are loaded on first use, so that ``import heron`` costs next to nothing.
 from __future__ import annotations
 
 import importlib
+import sys
 from typing import TYPE_CHECKING
 
 __version__ = "0.1.0"
@@ -66,3 +67,7 @@ def __getattr__(name: str) -> object:
 
 def __dir__() -> list[str]:
     return sorted([*__all__, "__version__"])
+
+
+if "IPython" in sys.modules:  # a notebook, or a shell like one
+    importlib.import_module("heron.notebook").register()

@@ -11,14 +11,16 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from heron.compiling import compile
+from heron.compiling import compile, recorded
 from heron.errors import HeronError
 from heron.frontends.jax import Lowering, Names, Static, lower, need_jax
+from heron.trace.why import Answer, about
 
 if TYPE_CHECKING:
     from heron.hlo.ir.module import Module
     from heron.options import Options
     from heron.runtime.executable import Executable
+    from heron.trace import Trace
 
 
 def jit(
@@ -71,6 +73,30 @@ class _Compiled:
     dtypes: tuple[np.dtype, ...]
 
 
+@dataclass(frozen=True, slots=True)
+class Explanation:
+    """A compiled program and the record of its compile; as text the record's summary.
+
+    Example:
+        >>> told = step.explain(w, x)
+        >>> print(told)
+        >>> print(told.why("tanh.1").text)
+    """
+
+    executable: Executable
+    trace: Trace
+
+    def __str__(self) -> str:
+        return self.trace.summary()
+
+    def why(self, name: str) -> Answer:
+        """The decisions about an instruction or a kernel; `heron.trace.why` has further questions, about `trace`.
+
+        Raises CLI050 for a name that the record does not contain.
+        """
+        return about(self.trace, name)
+
+
 class Jitted:
     """A function with its executables, one for each kind of arguments (trees, shapes, types, static values)."""
 
@@ -115,6 +141,14 @@ class Jitted:
     def executable(self, *args: Any, **kwargs: Any) -> Executable:
         """The executable a call with these arguments runs: its kernels, memory, trace and stages."""
         return self._find(args, kwargs, *need_jax().tree_util.tree_flatten(self._dynamic(args, kwargs))).executable
+
+    def explain(self, *args: Any, **kwargs: Any) -> Explanation:
+        """The kernels, memory and decisions of the program that a call with these arguments runs.
+
+        Print it, let a notebook show it, or ask its `why`.
+        """
+        executable = self.executable(*args, **kwargs)
+        return Explanation(executable, recorded(executable))
 
     # -- cache -------------------------------------------------------------------------------------------------------
     def _find(self, args: tuple[Any, ...], kwargs: dict[str, Any], leaves: list[Any], tree: Any) -> _Compiled:
