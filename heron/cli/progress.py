@@ -1,4 +1,4 @@
-"""A line on stderr with the current step of a long compile; only on a terminal, and only after a short delay."""
+"""A bar on stderr with the current step of a long compile; only on a terminal, and only after a short delay."""
 
 from __future__ import annotations
 
@@ -9,27 +9,32 @@ from collections.abc import Iterator
 
 from heron.trace import Trace
 
-_PATIENCE = 0.7  # seconds of silence before the line appears
+_PATIENCE = 0.7  # seconds of silence before the bar appears
+#: the stages of a compile in order; those that a target has take a part of the bar each
+_STAGES = ("hlo", "fused", "scheduled", "buffers", "emit", "llvm", "ptx", "machine code")
 
 
 @contextlib.contextmanager
 def progress(trace: Trace, what: str) -> Iterator[None]:
-    """Show `what` and the current stage or pass of `trace` while the block runs."""
+    """Show `what`, the stages that are done, and the current stage, pass or kernel of `trace` while the block runs."""
     if not sys.stderr.isatty():
         yield
         return
     from rich.console import Console
     from rich.markup import escape
+    from rich.progress import BarColumn, Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
 
-    status = Console(stderr=True).status(escape(what))
-    timer = threading.Timer(_PATIENCE, status.start)
+    columns = SpinnerColumn(), TextColumn("{task.description}"), BarColumn(20), TimeElapsedColumn()
+    bar = Progress(*columns, TextColumn("{task.fields[step]}"), console=Console(stderr=True), transient=True)
+    task = bar.add_task(escape(what), total=len(_STAGES), step="")
+    timer = threading.Timer(_PATIENCE, bar.start)
     timer.daemon = True
-    passes = 0
+    steps = 0
 
     def show(name: str) -> None:
-        nonlocal passes
-        passes += 1
-        status.update(f"{escape(what)}: {escape(name)} ({passes} steps)")
+        nonlocal steps
+        steps += 1
+        bar.update(task, completed=stages_done(trace), step=f"{escape(name)} ({steps} steps)")
 
     trace.on_event = show
     timer.start()
@@ -38,7 +43,26 @@ def progress(trace: Trace, what: str) -> Iterator[None]:
     finally:
         trace.on_event = None
         timer.cancel()
-        status.stop()
+        bar.stop()
+
+
+def stages_done(trace: Trace) -> int:
+    """The stages before the latest one that the compile has come to."""
+    known = [_STAGES.index(s.name) for s in trace.stages if s.name in _STAGES]
+    return max(known, default=0)
+
+
+@contextlib.contextmanager
+def kept_when_interrupted(trace: Trace, path: str | None) -> Iterator[None]:
+    """After Ctrl-C in the block write to `path` the record up to then, with a note about the step in progress."""
+    try:
+        yield
+    except KeyboardInterrupt:
+        if path is not None:
+            trace.note(f"interrupted at {trace.at}")
+            trace.save(path)
+            print(f"\nthe trace up to {trace.at} is in {path}", file=sys.stderr)
+        raise
 
 
 @contextlib.contextmanager

@@ -24,7 +24,7 @@ from heron.cli.common import (
     timeout_option,
 )
 from heron.cli.devices import devices_option, with_counts
-from heron.cli.progress import progress
+from heron.cli.progress import kept_when_interrupted, progress
 from heron.errors import HeronError
 from heron.trace import Trace
 
@@ -80,7 +80,8 @@ def command(
     module = with_counts(load_module(file, target), devices)
     trace = Trace(module.name, target)
     trace.options = options.changed()
-    with progress(trace, f"compiling {module.name} for {target}"):
+    kept = kept_when_interrupted(trace, wanted.output if wanted.is_trace else None)
+    with kept, progress(trace, f"compiling {module.name} for {target}"):
         if wanted.stage is None or wanted.is_trace:
             from heron.compiling import compile_module
 
