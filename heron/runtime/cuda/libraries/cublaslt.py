@@ -8,14 +8,14 @@ from __future__ import annotations
 
 import ctypes
 from collections.abc import Sequence
-from ctypes import byref, c_double, c_float, c_int, c_int32, c_int64, c_size_t, c_uint64, c_void_p
+from ctypes import byref, c_double, c_float, c_int, c_int32, c_int64, c_size_t, c_uint32, c_uint64, c_void_p
 from dataclasses import dataclass
 from threading import Lock
 from typing import Any, ClassVar
 
 from heron.errors import HeronError
 from heron.hlo.calls.gemm_shape import GemmShape
-from heron.hlo.ir.types import C64, C128, F32, F64, S32, ElementType
+from heron.hlo.ir.types import BF16, C64, C128, F32, F64, S32, ElementType
 from heron.runtime.cuda.libraries.base import Library, Proposal, Workspace
 from heron.runtime.cuda.libraries.native import Functions, Native
 from heron.runtime.cuda.libraries.types import DATA_TYPES
@@ -37,6 +37,8 @@ _A_SCALE, _B_SCALE, _D_SCALE, _AMAX, _BIAS_TYPE = 17, 18, 20, 21, 26
 #: cublasLtMatrixLayoutAttribute_t, cublasLtMatmulPreferenceAttributes_t
 _BATCH, _STRIDE = 5, 6
 _MAX_WORKSPACE = 1
+#: least alignment of A, B, C and D: the library takes 256 bytes for granted, slices begin at multiples of 128
+_ALIGNMENTS, _ALIGNED = (5, 6, 7, 8), 128
 
 
 @dataclass(frozen=True)
@@ -81,12 +83,26 @@ class Heuristic(ctypes.Structure):
     ]
 
 
+@dataclass(frozen=True, slots=True)
+class Layouts:
+    """The library's layouts of A, B, C and D. C's is D's, unless D's type is none that C may have."""
+
+    a: c_void_p
+    b: c_void_p
+    c: c_void_p
+    d: c_void_p
+
+    def each(self) -> tuple[c_void_p, ...]:
+        """Every layout once."""
+        return (self.a, self.b, self.d) if self.c is self.d else (self.a, self.b, self.c, self.d)
+
+
 @dataclass(slots=True)
 class _Plan:
     """Handles of a descriptor, and the kernel the library proposed."""
 
     operation: c_void_p
-    layouts: tuple[c_void_p, c_void_p, c_void_p]  # of the library's A, B and D
+    layouts: Layouts
     algorithm: Any
     workspace: int
     alpha: Any
@@ -152,14 +168,14 @@ class CublasLt(Library):
                 plan.operation,
                 byref(plan.alpha),
                 c_void_p(a),
-                plan.layouts[0],
+                plan.layouts.a,
                 c_void_p(b),
-                plan.layouts[1],
+                plan.layouts.b,
                 byref(plan.beta),
                 c_void_p(buffers[d.c] if d.c >= 0 else out),
-                plan.layouts[2],
+                plan.layouts.c,
                 c_void_p(out),
-                plan.layouts[2],
+                plan.layouts.d,
                 byref(plan.algorithm),
                 c_void_p(self.scratch(stream, plan.workspace)),
                 c_size_t(plan.workspace),
@@ -174,7 +190,7 @@ class CublasLt(Library):
 
     def close(self) -> None:
         for plan in self._plans.values():
-            for layout in plan.layouts:
+            for layout in plan.layouts.each():
                 self._functions.call("cublasLtMatrixLayoutDestroy", layout)
             self._functions.call("cublasLtMatmulDescDestroy", plan.operation)
         self._plans.clear()
@@ -202,13 +218,13 @@ class CublasLt(Library):
         first, second = types if is_lhs_first else types[::-1]
         result = d.arrays[d.out].element_type
         operation = self._operation(d, a, b, result)
-        layouts = tuple(
-            self._layout(DATA_TYPES[t], side, d.shape.batch) for t, side in ((first, a), (second, b), (result, out))
-        )
-        chosen = self._propose(d, operation, (layouts[0], layouts[1], layouts[2]))
+        sides = ((first, a), (second, b), (result, out))
+        of_a, of_b, of_d = (self._layout(DATA_TYPES[t], side, d.shape.batch) for t, side in sides)
+        of_c = of_d if result.bits > 8 or not result.is_float else self._layout(DATA_TYPES[BF16], out, d.shape.batch)
+        layouts = Layouts(of_a, of_b, of_c, of_d)
+        chosen = self._propose(d, operation, layouts)
         alpha, beta = number(d.alpha, scale_type(result)), number(d.beta, scale_type(result))
-        kept = (layouts[0], layouts[1], layouts[2])
-        return _Plan(operation, kept, chosen.algorithm, int(chosen.workspace), alpha, beta)
+        return _Plan(operation, layouts, chosen.algorithm, int(chosen.workspace), alpha, beta)
 
     def _operation(self, d: Matmul, a: Stored, b: Stored, result: ElementType) -> c_void_p:
         made = c_void_p()
@@ -240,32 +256,32 @@ class CublasLt(Library):
                 self._functions.call("cublasLtMatrixLayoutSetAttribute", made, c_int(attribute), byref(value), size)
         return made
 
-    def _propose(self, d: Matmul, operation: c_void_p, layouts: tuple[c_void_p, c_void_p, c_void_p]) -> Heuristic:
+    def _propose(self, d: Matmul, operation: c_void_p, layouts: Layouts) -> Heuristic:
         """The library's proposal of that number, the last where it has fewer. Raises RUN091 when it has none."""
-        found = self._query(d, operation, layouts, d.candidate + 1)
+        found = [h for h in self._query(d, operation, layouts, d.candidate + 1) if not h.status]
         if not found:
             raise HeronError("RUN091", f"{self.name} has no kernel for this product", where=str(d))
         return found[-1]
 
-    def _query(
-        self, d: Matmul, operation: c_void_p, layouts: tuple[c_void_p, c_void_p, c_void_p], count: int
-    ) -> list[Heuristic]:
-        """At most `most` of the library's proposals, best first."""
+    def _query(self, d: Matmul, operation: c_void_p, layouts: Layouts, count: int) -> list[Heuristic]:
+        """At most `count` of the library's proposals, best first."""
         preference = c_void_p()
         self._functions.call("cublasLtMatmulPreferenceCreate", byref(preference))
         limit, size = c_uint64(d.workspace), c_size_t(8)
         name = "cublasLtMatmulPreferenceSetAttribute"
         self._functions.call(name, preference, c_int(_MAX_WORKSPACE), byref(limit), size)
+        for attribute in _ALIGNMENTS:
+            self._functions.call(name, preference, c_int(attribute), byref(c_uint32(_ALIGNED)), c_size_t(4))
         found = c_int()
         proposals = (Heuristic * count)()
         self._functions.call(
             "cublasLtMatmulAlgoGetHeuristic",
             self._handle,
             operation,
-            layouts[0],
-            layouts[1],
-            layouts[2],
-            layouts[2],
+            layouts.a,
+            layouts.b,
+            layouts.c,
+            layouts.d,
             preference,
             c_int(count),
             proposals,

@@ -9,7 +9,7 @@ import pytest
 
 from heron import HeronError
 from heron.hlo.calls.gemm_shape import GemmShape
-from heron.hlo.ir.types import BF16, F32, S8, S32
+from heron.hlo.ir.types import BF16, F8E4M3FN, F32, S8, S32
 from heron.runtime.cuda.libraries.base import Proposal
 from heron.runtime.cuda.libraries.cublaslt import CublasLt, Matmul, stored
 from heron.runtime.cuda.libraries.recording import Recording
@@ -140,6 +140,31 @@ def test_proposals_keep_to_the_limit_that_the_library_is_told() -> None:
     lib = CublasLt(None, functions)
     assert lib.proposals(PLAIN, 8) == [Proposal(0, 0), Proposal(1, 1024), Proposal(3, 3072)]
     assert lib.proposals(PLAIN, 2) == [Proposal(0, 0), Proposal(1, 1024)]
-    limits = [c for c in functions.calls if c.startswith("cublasLtMatmulPreferenceSetAttribute")]
-    assert limits and all(f"&{32 << 20}" in c for c in limits)
+    told = [c.partition(", ")[2] for c in functions.calls if c.startswith("cublasLtMatmulPreferenceSetAttribute")]
+    limits = [f"1, &{32 << 20}, 8)", *[f"{n}, &128, 4)" for n in (5, 6, 7, 8)]]
+    assert told == limits * (len(told) // 5) and told
     assert lib.prepare(dataclasses.replace(PLAIN, candidate=1)) == 1024
+
+
+def test_a_proposal_that_the_library_cannot_do_is_not_taken() -> None:
+    def second_fails(*arguments: Any) -> None:
+        proposals, found = arguments[8], arguments[9]
+        found._obj.value = min(2, arguments[7].value)
+        for n in range(found._obj.value):
+            proposals[n].workspace, proposals[n].status = 1024 * (n + 1), 15 * n
+
+    lib = CublasLt(None, Recording("cublaslt", answers={"cublasLtMatmulAlgoGetHeuristic": second_fails}))
+    assert lib.prepare(dataclasses.replace(PLAIN, candidate=1)) == 1024
+
+
+def test_a_result_of_eight_bits_is_added_to_in_bf16() -> None:
+    """cuBLASLt has no C of 8-bit floats, also where nothing is added."""
+    lib, functions = library()
+    arrays = (Array(F8E4M3FN, (16, 32)), Array(F8E4M3FN, (32, 16)), Array(F8E4M3FN, (16, 16)))
+    lib.call(7, [0xA, 0xB, 0xC], Matmul(arrays, GemmShape(1, 16, 16, 32, False, False), "f32", 2))
+    made = [c for c in functions.calls if c.startswith("cublasLtMatrixLayoutCreate")]
+    assert [c.split(", ")[1] for c in made] == ["28", "28", "28", "14"]
+    d, c = made[2].split("&")[1].split(",")[0], made[3].split("&")[1].split(",")[0]
+    assert f"&0.0, {0xC}, {c}, {0xC}, {d}, " in functions.calls[-1]
+    lib.close()
+    assert sum(x.startswith("cublasLtMatrixLayoutDestroy") for x in functions.calls) == 4
