@@ -30,16 +30,18 @@ class Timer:
         self.device, self.driver, self.sweep = device, device.driver, sweep
         self._start, self._end = device.event(timed=True), device.event(timed=True)
         self._memory = device.memory.allocate(sweep + _RESULT)
-        function = device.function(device.load(helpers.SWEEP.encode(), "the timer"), "heron_sweep")
+        self._module = device.load(helpers.SWEEP.encode(), "the timer")
+        function = device.function(self._module, "heron_sweep")
         numbers = (sweep // 16, self._memory + sweep)
         self._sweep = Kernel(self.driver, function, _GRID, _BLOCK, [Slice(0, 0, sweep)], numbers)
         self._sweep.point([self._memory])
 
     def close(self) -> None:
-        """Give its memory and events back."""
+        """Give its memory, events and code back."""
         self.device.memory.free(self._memory, self.sweep + _RESULT)
         for event in (self._start, self._end):
             self.driver.cuEventDestroy_v2(event)
+        self.driver.cuModuleUnload(self._module)
 
     def once(self, work: Callable[[], None]) -> float:
         """Seconds of one run of `work`, which enqueues on the device's stream; waits for its end."""
