@@ -68,7 +68,9 @@ class OnDevice:
         with self._built(fragment, fragment.ways[0]) as executable:
             calls = [t for t in walk(executable.program.thunks) if isinstance(t, LibraryThunk)]
             with executable.device.at_work(executable.name):
-                proposed = [(t.call.library, p) for t in calls for p in executable.load().calls.proposals(t, most)]
+                proposed = [
+                    (t.call.library, p) for t in calls for p in executable.load().device.calls.proposals(t, most)
+                ]
         named = [f"{library} {p.number}" for library, p in proposed if library in (CUBLASLT, CUDNN)]
         return tuple(dict.fromkeys([*fragment.ways, *named]))[:most]
 

@@ -31,6 +31,8 @@ class Descriptor:
     #: the library's name in `registry.LIBRARIES`, and what the call does there
     library: ClassVar[str] = ""
     routine: ClassVar[str] = ""
+    #: whether the library lets a stream be captured while it enqueues the call; routines that read on the host do not
+    is_capturable: ClassVar[bool] = True
 
     arrays: tuple[Array, ...]
 

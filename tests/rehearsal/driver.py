@@ -70,6 +70,7 @@ class Recorder:
         self.durations: dict[str, float] = {}
         self.proposals: list[Proposal] = []
         self.known = Known()
+        self._called: set[object] = set()  # the library calls that were made
         self.conditions: dict[int, int] = {}
         self._helpers = helpers(self.memory, self.conditions, self._is_pinned)
         self._handles: dict[int, object] = {}
@@ -102,8 +103,15 @@ class Recorder:
         return any(n.kind == "nccl" and of(n.data[0]) for g in graphs for n in g.all())
 
     def library_call(self, stream: int, thunk: Any, addresses: Sequence[int]) -> None:
-        """A library's call enqueued on a stream."""
+        """A library's call enqueued on a stream. In a capture it must be one that may be captured, and not the first:
+        libraries load code and allocate in a first call."""
         self.calls.append("library")
+        if self._get(stream, Stream).capture is None:
+            self._called.add(thunk.call)
+        elif not thunk.call.is_capturable:
+            self.problems.append(f"{thunk.call} is captured")
+        elif thunk.call not in self._called:
+            self.problems.append(f"the first call of {thunk.call} is captured")
         self._enqueue(stream, GraphNode("library", (thunk, tuple(addresses)), ()))
 
     def library_proposals(self, thunk: Any, most: int) -> list[Proposal]:
@@ -370,7 +378,7 @@ class Recorder:
     def _cuMemcpyHtoDAsync_v2(self, target: int, origin: int, size: int, stream: int) -> Answer:
         data = raw(origin, size)
         if not self._is_pinned(origin):
-            data = data.copy()  # the driver reads pageable memory before it returns
+            raise _Bad("a copy from memory that is not pinned: when it is read is not documented")
 
         def work() -> None:
             self.memory.view(target, size, "copy to the device")[:] = data
@@ -381,10 +389,9 @@ class Recorder:
         def work() -> None:
             raw(target, size)[:] = self.memory.view(origin, size, "copy to the host")
 
-        s = self._get(stream, Stream)
-        s.push(work)
         if not self._is_pinned(target):
-            s.run()
+            raise _Bad("a copy to memory that is not pinned: when it is written is not documented")
+        self._get(stream, Stream).push(work)
 
     def _cuMemsetD8Async(self, target: int, value: int, size: int, stream: int) -> Answer:
         self._enqueue(stream, GraphNode("set", (target, value, size), ()))

@@ -16,6 +16,7 @@ from heron.targets import cuda, libcuda
 
 if TYPE_CHECKING:
     from heron.runtime.cuda.allocator import Allocator
+    from heron.runtime.cuda.library_calls import Calls
     from heron.runtime.cuda.transfer import Staging
 
 STEPS_HINT = "start a new process; with HERON_CUDA_STEPS=1 each step is awaited, and the one that faults is named"
@@ -23,6 +24,16 @@ _LOG_BYTES = 8192
 _ELF = b"\x7fELF"
 #: results for PTX that the driver cannot compile: no compiler there, or one older than the PTX
 _NO_COMPILER = (221, 222)
+#: results for code whose other form may do: machine code of newer tools, PTX of a newer version
+_OTHER_FORM = (200, 209, 218, 221, 222)
+
+
+class CodeRefused(HeronError):
+    """The driver loads no such code. ``may_differ``: another form of the same kernels may be loaded all the same."""
+
+    def __init__(self, what: str, may_differ: bool, **facts: str | None) -> None:
+        super().__init__("RUN045", what, **facts)  # type: ignore[arg-type]
+        self.may_differ = may_differ
 
 
 class Device:
@@ -49,6 +60,7 @@ class Device:
 
     def _open(self) -> None:
         from heron.runtime.cuda.allocator import Allocator
+        from heron.runtime.cuda.library_calls import Calls
         from heron.runtime.cuda.transfer import Staging
 
         d = self.driver
@@ -58,6 +70,7 @@ class Device:
         self.side: list[int] = []
         self.memory: Allocator = Allocator.of(self)
         self.staging: Staging = Staging(self)
+        self.calls: Calls = Calls(self)
 
     @contextlib.contextmanager
     def at_work(self, program: str = "") -> Iterator[None]:
@@ -117,7 +130,7 @@ class Device:
     def load(self, image: bytes, name: str) -> int:
         """A module of machine code or PTX. PTX that the driver has no compiler for is assembled here, if it can be.
 
-        Raises RUN045 with the driver's log when it refuses the code.
+        Raises `CodeRefused` (RUN045) with the driver's log when it refuses the code.
         """
         log = ctypes.create_string_buffer(_LOG_BYTES)
         try:
@@ -129,9 +142,9 @@ class Device:
             if code is not None:
                 return self._load(code, log)
             said = log.value.decode(errors="replace").strip()
-            raise HeronError(
-                "RUN045",
+            raise CodeRefused(
                 f"the CUDA driver refused the code of {name}",
+                error.result in _OTHER_FORM,
                 where=f"{self.name}, compute capability {self.capability[0]}.{self.capability[1]}",
                 why=f"{error.why}{': ' + said[:2000] if said else ''}",
                 hint=error.hint or "compile on this machine, with --target cuda",

@@ -8,34 +8,34 @@ from dataclasses import dataclass, field
 from heron.runtime.cuda import streams
 from heron.runtime.cuda.device import Device
 from heron.runtime.cuda.graph import Graph
-from heron.runtime.cuda.library_calls import Calls
 
 
 @dataclass(slots=True)
 class Slot:
     """The state of a section: allocations whose address may change in the next call, and graphs by addresses.
 
-    ``refused``: why there are no graphs; ``cold``: it calls libraries, and has not run yet.
+    ``refused``: why there are no graphs; ``cold``: it calls libraries, and has not run yet; ``rebuilt``: graphs that
+    were made again, because the driver did not change them to other addresses.
     """
 
     moving: tuple[int, ...]
     graphs: OrderedDict[tuple[int, ...], Graph] = field(default_factory=OrderedDict)
     refused: str = ""
     cold: bool = False
+    rebuilt: int = 0
     turns: list[streams.Turn] | None = None
     events: dict[int, int] = field(default_factory=dict)
 
 
 @dataclass(slots=True)
 class Held:
-    """The resources of a program on a device: memory, modules, graphs, libraries."""
+    """The resources of a program on a device: memory, modules, graphs."""
 
     device: Device
     epoch: int
     memory: list[tuple[int, int]] = field(default_factory=list)
     modules: list[int] = field(default_factory=list)
     slots: dict[int, Slot] = field(default_factory=dict)
-    calls: Calls | None = None
 
     def keep(self, size: int) -> int:
         """The address of so many bytes that stay with the program."""
@@ -64,8 +64,6 @@ class Held:
         for slot in self.slots.values():
             for event in slot.events.values():
                 driver.cuEventDestroy_v2(event)
-        if self.calls is not None:
-            self.calls.close()
         for module in self.modules:
             driver.cuModuleUnload(module)
         for address, size in self.memory:

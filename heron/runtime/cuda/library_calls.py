@@ -7,6 +7,8 @@ from typing import TYPE_CHECKING, Any
 
 from heron.buffers.assignment import Slice
 from heron.errors import HeronError
+from heron.runtime.cuda.libraries.registry import open_library
+from heron.runtime.library_call import Descriptor
 from heron.runtime.thunks import LibraryThunk, kind_of
 
 if TYPE_CHECKING:
@@ -17,16 +19,19 @@ Call = Callable[[int, Sequence[int]], None]
 
 
 class Calls:
-    """Makes calls of thunks, by libraries that are opened when first wanted.
+    """The libraries of a device, each opened when first wanted, for all programs there.
 
-    ``keep`` gives device memory that stays as long as the program is loaded. Calls work in one block of it, one at a
-    time: plans see to that.
+    A handle takes tens of MiB and a tenth of a second: programs share them. Calls work in one block of memory, one at a
+    time: plans see to that within a program, and programs run one after the other on the device's main stream. A block
+    that became too small stays: graphs name it.
     """
 
-    def __init__(self, device: Device, keep: Callable[[int], int]) -> None:
-        self.device, self.keep = device, keep
+    def __init__(self, device: Device) -> None:
+        self.device = device
         self._libraries: dict[str, Library] = {}
         self._scratch = (0, 0)  # address, bytes
+        #: calls that were made once on this device
+        self.warm: set[Descriptor] = set()
         #: a driver that rehearses brings libraries of its own
         self._instead: Callable[..., None] | None = getattr(device.driver.library, "library_call", None)
 
@@ -57,8 +62,6 @@ class Calls:
         return self._library(thunk.call.library).proposals(thunk.call, most)
 
     def _library(self, name: str) -> Library:
-        from heron.runtime.cuda.libraries.registry import open_library
-
         found = self._libraries.get(name)
         if found is None:
             found = self._libraries[name] = open_library(name, self._workspace)
@@ -66,14 +69,9 @@ class Calls:
 
     def _need(self, size: int) -> None:
         if size > self._scratch[1]:
-            self._scratch = (self.keep(size), size)
+            size = max(size, 2 * self._scratch[1])  # few blocks, whatever comes in which order
+            self._scratch = (self.device.memory.allocate(size), size)
 
     def _workspace(self, stream: int, size: int) -> int:
         self._need(size)
         return self._scratch[0]
-
-    def close(self) -> None:
-        """Give the libraries' handles back."""
-        for library in self._libraries.values():
-            library.close()
-        self._libraries.clear()

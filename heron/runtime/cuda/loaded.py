@@ -15,14 +15,15 @@ from heron.errors import HeronError
 from heron.hlo.meaning.draws import FIRST_STATE
 from heron.runtime.cuda import helpers, streams
 from heron.runtime.cuda.commands import Bases, Captured, Command, Copy, Kernel
-from heron.runtime.cuda.device import Device, runs
+from heron.runtime.cuda.device import Device
 from heron.runtime.cuda.driver import CallFailed
 from heron.runtime.cuda.graph import Builder, Controls, Graph
 from heron.runtime.cuda.held import Held, Slot
-from heron.runtime.cuda.library_calls import Calls
+from heron.runtime.cuda.images import load_image
 from heron.runtime.cuda.nccl.exchanges import Exchanges, Place
-from heron.runtime.cuda.plan import STATE, HostBranch, HostCall, HostExchange, HostLoop, Plan, Section, plan
+from heron.runtime.cuda.plan import STATE, HostBranch, HostCall, HostExchange, HostLoop, Plan, Section, StreamCall, plan
 from heron.runtime.cuda.program import GpuProgram, Image
+from heron.runtime.cuda.warming import warm
 from heron.runtime.thunks import (
     CollectiveThunk,
     ConditionalThunk,
@@ -83,14 +84,13 @@ class Loaded:
         self.builder = Builder(
             self.driver, device.context, self.command, Controls(self._start, self._go_on, self._choose)
         )
-        self.calls = self._held.calls = Calls(device, self._held.keep)
         self._scratch = (0, 0)  # address, bytes
         self._exchanges = Exchanges(self, place) if place is not None else None
 
     # -- loading -----------------------------------------------------------------------------------------------------
     def _load(self, images: Sequence[Image]) -> dict[str, int]:
         """Modules and the function of each kernel."""
-        modules = [self._held.load(self._code(image), f"kernels for {image.sm}") for image in images]
+        modules = [load_image(self._held, image, self.notes) for image in images]
         functions = {}
         for name, entry in self.program.kernels.items():
             function = self.device.function(modules[entry.image], entry.symbol or name)
@@ -98,20 +98,6 @@ class Loaded:
                 self.driver.cuFuncSetAttribute(function, libcuda.MAX_DYNAMIC_SHARED, entry.shared)
             functions[name] = function
         return functions
-
-    def _code(self, image: Image) -> bytes:
-        """The code of an image for the device: machine code if it fits, else PTX. Raises RUN041 if neither does."""
-        has = self.device.capability
-        if image.code and runs(has, image.sm, machine_code=True):
-            return image.code
-        if image.ptx and runs(has, image.sm, machine_code=False):
-            return image.ptx
-        raise HeronError(
-            "RUN041",
-            f"code for {image.sm} does not run on {self.device.name}",
-            why=f"its compute capability is {has[0]}.{has[1]}" + ("" if image.ptx else ", and there is no PTX"),
-            hint="--target cuda compiles for the GPU of this machine",
-        )
 
     def _can_control(self) -> bool:
         """Whether the kernels conditional nodes need load here."""
@@ -182,6 +168,8 @@ class Loaded:
                     if watch is not None:
                         watch(step.thunk)
                     self._host_call(step, bases)
+                case StreamCall():
+                    self._alone(step.thunk, bases, watch)
                 case HostExchange():
                     if watch is not None:
                         watch(step.thunk)
@@ -201,6 +189,7 @@ class Loaded:
         if slot.cold:  # libraries load code, connect and set themselves up in a first call, which captures do not allow
             slot.cold = False
             self._on_streams(section, slot, bases, None)
+            warm(self, section)
             return
         key = tuple([bases[n] for n in slot.moving])
         graph = slot.graphs.get(key)
@@ -236,6 +225,11 @@ class Loaded:
             except CallFailed as error:
                 if error.is_fault:
                     raise
+                slot.rebuilt += 1
+                if slot.rebuilt == 1:
+                    self.notes.append(
+                        f"a graph of {len(section.nodes)} nodes is made again for each address: {error.why}"
+                    )
                 graph.close()
                 graph = self.builder.build(section, bases)
         slot.graphs[key] = graph
@@ -278,11 +272,15 @@ class Loaded:
                     part = node.parts[self._branch(thunk, bases)]
                     self.run(bases, (part,) if part.nodes else (), watch or _unseen)
                 case _:
-                    if watch is not None:
-                        watch(thunk)
-                    command = self.command(thunk)
-                    command.point(bases)
-                    command.enqueue(self.device.stream)
+                    self._alone(thunk, bases, watch)
+
+    def _alone(self, thunk: Thunk, bases: Bases, watch: Watch | None) -> None:
+        """Enqueue one thunk on the main stream."""
+        if watch is not None:
+            watch(thunk)
+        command = self.command(thunk)
+        command.point(bases)
+        command.enqueue(self.device.stream)
 
     # -- the host's steps --------------------------------------------------------------------------------------------
     def _host_call(self, step: HostCall, bases: Bases) -> None:
@@ -344,7 +342,7 @@ class Loaded:
                 return self._helper(function, (thunk.out,), (number,))
             case CollectiveThunk():
                 return self._exchange.command(thunk, self._to_capture())
-        slices, call = self.calls.of(thunk)
+        slices, call = self.device.calls.of(thunk)
         return Captured(self.driver, slices, call, self._to_capture())
 
     @property

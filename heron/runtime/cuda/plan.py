@@ -86,6 +86,13 @@ class HostCall:
 
 
 @dataclass(frozen=True, slots=True)
+class StreamCall:
+    """A library's call that cannot be captured: enqueued between graphs, and nobody waits for it."""
+
+    thunk: LibraryThunk
+
+
+@dataclass(frozen=True, slots=True)
 class HostExchange:
     """A collective whose sizes the host reads."""
 
@@ -109,7 +116,7 @@ class HostBranch:
     branches: tuple[Plan, ...]
 
 
-Step = Section | HostCall | HostExchange | HostLoop | HostBranch
+Step = Section | HostCall | StreamCall | HostExchange | HostLoop | HostBranch
 Plan = tuple[Step, ...]
 #: which arguments of each kernel it writes, by the kernel's name; all of them where it is not known
 Outputs = Mapping[str, frozenset[int]]
@@ -170,6 +177,8 @@ def _parts(thunk: Thunk, outputs: Outputs, conditional_nodes: bool) -> tuple[Sec
     match thunk:
         case HostThunk() | CollectiveThunk(way=Way.RAGGED):
             return None
+        case LibraryThunk() if not thunk.call.is_capturable:
+            return None
         case WhileThunk() | ConditionalThunk() if _has_collectives(thunk):
             return None
         case WhileThunk():
@@ -203,6 +212,8 @@ def _on_host(thunk: Thunk, outputs: Outputs, conditional_nodes: bool) -> Step:
             return HostBranch(thunk, tuple(plan(b, outputs, conditional_nodes) for b in thunk.branches))
         case HostThunk():
             return HostCall(thunk)
+        case LibraryThunk():
+            return StreamCall(thunk)
         case CollectiveThunk():
             return HostExchange(thunk)
     raise AssertionError(thunk)
@@ -306,6 +317,8 @@ def _lines(step: Step, indent: str) -> Iterator[str]:
             yield from _nodes(step, indent + "  ")
         case HostCall() | HostExchange():
             yield f"{indent}host: {show((step.thunk,))}"
+        case StreamCall():
+            yield f"{indent}stream: {show((step.thunk,))}"
         case HostLoop():
             t = step.thunk
             turns = f"{t.trips} times" if t.trips is not None else f"while {place(t.predicate)}"
@@ -363,14 +376,18 @@ def exchanges(steps: Plan) -> tuple[int, int]:
 
 
 def counts(steps: Plan) -> dict[str, int]:
-    """The number of graphs, nodes and steps of the host in a plan, including those inside loops of the host."""
-    found = {"graphs": 0, "nodes": 0, "host steps": 0}
+    """The number of graphs, nodes, calls between graphs and steps of the host in a plan, including those inside loops
+    of the host."""
+    found = {"graphs": 0, "nodes": 0, "stream calls": 0, "host steps": 0}
     for step in steps:
         inner: tuple[Plan, ...] = ()
         match step:
             case Section():
                 found["graphs"] += 1
                 found["nodes"] += sum(1 for _ in step.thunks())
+                continue
+            case StreamCall():
+                found["stream calls"] += 1
                 continue
             case HostLoop():
                 inner = (step.condition, step.body)

@@ -107,6 +107,60 @@ ENTRY main {
 }
 """
 
+#: products in both branches of a conditional inside a graph, of other shapes than those outside
+BRANCHES = """HloModule branches
+
+narrow {
+  x = f32[128,128] parameter(0)
+  ROOT y = f32[128,128] dot(x, x), lhs_contracting_dims={1}, rhs_contracting_dims={0}
+}
+
+turned {
+  x = f32[128,128] parameter(0)
+  ROOT y = f32[128,128] dot(x, x), lhs_contracting_dims={0}, rhs_contracting_dims={1}
+}
+
+ENTRY main {
+  n = s32[] parameter(0)
+  x = f32[128,128] parameter(1)
+  y = f32[128,128] add(x, x)
+  z = f32[128,128] conditional(n, y, y), branch_computations={narrow, turned}
+  ROOT w = f32[128,128] sine(z)
+}
+"""
+
+#: a Cholesky factor between kernels, inside a loop of unknown length
+FACTORS = """HloModule factors
+
+body {
+  p = (s32[], f32[8,8]) parameter(0)
+  i = s32[] get-tuple-element(p), index=0
+  x = f32[8,8] get-tuple-element(p), index=1
+  c = f32[8,8] cholesky(x), lower=true
+  t = f32[8,8] transpose(c), dimensions={1,0}
+  s = f32[8,8] add(c, t)
+  one = s32[] constant(1)
+  next = s32[] add(i, one)
+  ROOT r = (s32[], f32[8,8]) tuple(next, s)
+}
+
+condition {
+  p = (s32[], f32[8,8]) parameter(0)
+  i = s32[] get-tuple-element(p), index=0
+  x = f32[8,8] get-tuple-element(p), index=1
+  n = s32[] constant(3)
+  ROOT c = pred[] compare(i, n), direction=LT
+}
+
+ENTRY main {
+  x = f32[8,8] parameter(0)
+  n = s32[] parameter(1)
+  start = (s32[], f32[8,8]) tuple(n, x)
+  loop = (s32[], f32[8,8]) while(start), condition=condition, body=body
+  ROOT y = f32[8,8] get-tuple-element(loop), index=1
+}
+"""
+
 RANDOM = """HloModule random
 
 ENTRY main {

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ctypes
+import dataclasses
 import re
 from typing import Any
 
@@ -80,6 +81,8 @@ def test_code_the_driver_refuses() -> None:
     module = parse(SUM)
     with rehearsed() as recorder:
         executable = compile(module, recorder)
+        lacking = dataclasses.replace(executable.program.images[0], ptx=b"")
+        executable.program = dataclasses.replace(executable.program, images=(lacking,))
         recorder.fail["cuModuleLoadDataEx"] = (222, 0)
         with pytest.raises(HeronError, match="RUN045") as caught:
             executable(*matrices(shape=(1000,)))
@@ -87,6 +90,27 @@ def test_code_the_driver_refuses() -> None:
         assert executable(*matrices(shape=(1000,))).shape == (1000,)
         with pytest.raises(HeronError, match="neither machine code nor PTX"):
             device().load(b"nonsense", "a test")
+
+
+@pytest.mark.parametrize("result", [200, 209, 218, 222])
+def test_another_form_of_the_code_is_tried(result: int) -> None:
+    """Machine code of newer tools than the driver's, for example; the program runs, and says so."""
+    module, (a, b) = parse(SUM), matrices(shape=(1000,))
+    with rehearsed() as recorder:
+        executable = compile(module, recorder)
+        assert all(image.code and image.ptx for image in executable.program.images)
+        recorder.fail["cuModuleLoadDataEx"] = (result, 0)
+        np.testing.assert_array_equal(executable(a, b), a + b)
+        assert any("their PTX was loaded" in note for note in executable.trace.notes)
+
+
+def test_code_without_memory_for_it_is_not_tried_in_another_form() -> None:
+    with rehearsed() as recorder:
+        executable = compile(parse(SUM), recorder)
+        recorder.fail["cuModuleLoadDataEx"] = (2, 0)
+        with pytest.raises(HeronError):
+            executable(*matrices(shape=(1000,)))
+        assert recorder.count("cuModuleLoadDataEx") == 1
 
 
 def test_code_is_assembled_where_the_driver_has_no_compiler() -> None:
@@ -221,7 +245,7 @@ def test_the_recorder_sees_freed_memory_used() -> None:
         address = ctypes.c_uint64()
         d.driver.cuMemAlloc_v2(ctypes.byref(address), 64)
         d.driver.cuMemFree_v2(address.value)
-        d.driver.cuMemcpyHtoDAsync_v2(address.value, np.zeros(8).ctypes.data, 64, d.stream)
+        d.staging.to_device(np.zeros(8), address.value)
         with pytest.raises(HeronError, match="CUDA_ERROR_ILLEGAL_ADDRESS"):
             d.synchronize()
 

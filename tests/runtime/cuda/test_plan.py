@@ -95,11 +95,16 @@ def test_host_steps_cut_a_sequence() -> None:
 
 def test_short_counted_loops_are_written_out() -> None:
     loop = WhileThunk((), Slice(0, 0, 1), (kernel(0, 1), kernel(1, 0)), "loop", trips=5)
-    assert counts(plan((loop,), OUT)) == {"graphs": 1, "nodes": 10, "host steps": 0}
+    assert counts(plan((loop,), OUT)) == {"graphs": 1, "nodes": 10, "stream calls": 0, "host steps": 0}
     long = WhileThunk((), Slice(0, 0, 1), (kernel(0, 1), kernel(1, 0)), "loop", trips=5000)
     (section,) = plan((long,), OUT)
     assert isinstance(section, Section) and section.nodes[0].parts
-    assert counts(plan((long,), OUT, conditional_nodes=False)) == {"graphs": 1, "nodes": 2, "host steps": 1}
+    assert counts(plan((long,), OUT, conditional_nodes=False)) == {
+        "graphs": 1,
+        "nodes": 2,
+        "stream calls": 0,
+        "host steps": 1,
+    }
 
 
 def test_the_text_of_a_plan() -> None:
@@ -113,6 +118,7 @@ def test_the_text_of_a_plan() -> None:
 def test_real_programs_are_one_graph_unless_the_host_has_a_part(name: str) -> None:
     made = heron.compile(heron.parse(program(name, platform="cuda").read_text()), target="sm_90")
     found = counts(made.graph())
-    hosts = found["host steps"]
-    assert found["graphs"] <= 1 + hosts
+    hosts, calls = found["host steps"], found["stream calls"]
+    assert found["graphs"] <= 1 + hosts + calls
+    assert bool(calls) == (name in ("cholesky_solve", "linalg_lapack"))  # cuSOLVER's calls are not captured
     assert hosts == 0 or name in ("fft", "cholesky_solve", "linalg_lapack")

@@ -13,7 +13,7 @@ from heron.runtime.cuda import helpers
 from heron.runtime.cuda.array import put
 from heron.runtime.cuda.device import device
 from tests.rehearsal.compiling import compile, rehearsed
-from tests.runtime.cuda.programs import DIAMOND, LOOPS, RANDOM, SUM, close, matrices, parse
+from tests.runtime.cuda.programs import BRANCHES, DIAMOND, FACTORS, LOOPS, RANDOM, SUM, close, matrices, parse
 
 NO_GRAPHS = Options(graphs=False)
 
@@ -108,6 +108,7 @@ def test_a_graph_that_cannot_be_changed_is_made_anew() -> None:
             held.append((given, executable.on_device(*given)[0]))
             close(held[-1][1].numpy(), module, *pair)
         assert recorder.count("cuGraphInstantiateWithFlags") == 5
+        assert any("made again for each address" in note for note in executable.trace.notes)
 
 
 def test_library_calls_are_captured() -> None:
@@ -170,6 +171,17 @@ def test_large_arrays_go_through_pinned_memory() -> None:
     with rehearsed() as recorder:
         executable = compile(parse(text), recorder)
         np.testing.assert_array_equal(executable(a, b), a + b)
+        assert recorder.count("cuMemHostAlloc") == 4  # two blocks for large arrays, two for small ones
+
+
+def test_small_arrays_go_through_pinned_memory() -> None:
+    """Many of them, behind work that has not run: none is overwritten before the device has read it."""
+    with rehearsed() as recorder:
+        d = device()
+        arrays = [np.full(30_000, n, np.uint8) for n in range(100)]  # more than both blocks hold
+        given = [put(a, d) for a in arrays]
+        for a, there in zip(arrays, given, strict=True):
+            np.testing.assert_array_equal(there.numpy(), a)
         assert recorder.count("cuMemHostAlloc") == 2
 
 
@@ -219,3 +231,44 @@ def test_threads_share_a_program() -> None:
         with ThreadPoolExecutor(3) as threads:
             for pair, got in zip(pairs, threads.map(lambda p: executable(*p), pairs), strict=True):
                 close(got, module, *pair)
+
+
+def test_calls_in_branches_not_taken_are_made_before_they_are_captured() -> None:
+    """A first call in a capture allocates, which ends the capture: the recorder holds that against a program."""
+    module = parse(BRANCHES)
+    (x,) = matrices(count=1, shape=(128, 128))
+    with rehearsed() as recorder:
+        executable = compile(module, recorder)
+        for n in (0, 0, 1, 1):
+            close(executable(np.int32(n), x / 16), module, np.int32(n), x / 16)
+        assert recorder.count("cuGraphLaunch") and not executable.load().notes
+
+
+def test_no_memory_for_first_calls_is_a_note() -> None:
+    module = parse(BRANCHES)
+    (x,) = matrices(count=1, shape=(128, 128))
+    with rehearsed() as recorder:
+        executable = compile(module, recorder)
+        executable.load()
+        allocate = executable.device.memory.allocate
+        warm = []
+
+        def scarce(size: int) -> int:
+            if size == 3 * 4 * 128 * 128 or size == 2 * 4 * 128 * 128:
+                warm.append(size)
+                raise heron.HeronError("RUN043", "no memory")
+            return allocate(size)
+
+        executable.device.memory.allocate = scarce  # type: ignore[method-assign]
+        close(executable(np.int32(0), x / 16), module, np.int32(0), x / 16)
+        assert warm and any("no first call of" in note for note in executable.load().notes)
+
+
+def test_factorisations_run_between_graphs() -> None:
+    module = parse(FACTORS)
+    x = np.eye(8, dtype=np.float32) * 4 + 0.1
+    with rehearsed() as recorder:
+        executable = compile(module, recorder)
+        for _ in range(3):
+            close(executable(x, np.int32(0)), module, x, np.int32(0))
+        assert "stream: " in executable.stage("graph")

@@ -112,5 +112,5 @@ class _Device:
 def test_what_only_cpus_have_is_refused() -> None:
     thunk = FftThunk(Slice(0, 0, 64), Slice(1, 0, 64), "FFT", (8,), (8,), C64, "fft.1")
     with pytest.raises(heron.HeronError, match="RUN048") as refused:
-        Calls(_Device(), lambda size: 0).of(thunk)  # type: ignore[arg-type]
+        Calls(_Device()).of(thunk)  # type: ignore[arg-type]
     assert "fft" in refused.value.what and refused.value.where == "fft.1"

@@ -14,7 +14,7 @@ from typing import ClassVar
 from heron.hlo.ir.types import C64, C128, F32, F64
 from heron.runtime.cuda.libraries.base import Workspace
 from heron.runtime.cuda.libraries.bound import Bound, ints, size_of
-from heron.runtime.cuda.libraries.cublas import Helper
+from heron.runtime.cuda.libraries.cublas import HELPER_WORKSPACE, Helper
 from heron.runtime.cuda.libraries.native import Functions
 from heron.runtime.library_call import Descriptor
 
@@ -47,6 +47,12 @@ class _Plan:
     function: str
     workspace: int
     copied: int  # bytes of the operand, where the transform would destroy it
+    scaling: int  # bytes of scratch memory of the scaling of an inverse transform
+
+    @property
+    def bytes(self) -> int:
+        """Of all scratch memory: the transform's, then the copy, then the scaling's."""
+        return self.workspace + self.copied + self.scaling
 
 
 class CuFft(Bound[_Plan]):
@@ -65,8 +71,7 @@ class CuFft(Bound[_Plan]):
         self._helper = Helper(blas)
 
     def prepare(self, descriptor: Descriptor) -> int:
-        plan = self.plan(descriptor)
-        return plan.workspace + plan.copied
+        return self.plan(descriptor).bytes
 
     def make(self, descriptor: Descriptor) -> _Plan:
         if not isinstance(descriptor, Fft):
@@ -91,17 +96,20 @@ class CuFft(Bound[_Plan]):
             byref(size),
         )
         destroys = function in ("C2R", "Z2D") and len(lengths) > 1
-        aligned = -(-size.value // 256) * 256
-        return _Plan(handle, function, aligned, size_of(descriptor.arrays[0]) if destroys else 0)
+        scales = descriptor.kind.startswith("I")
+        if scales:
+            self._helper.open()
+        copied = _aligned(size_of(descriptor.arrays[0])) if destroys else 0
+        return _Plan(handle, function, _aligned(size.value), copied, HELPER_WORKSPACE if scales else 0)
 
     def call(self, stream: int, buffers: Sequence[int], descriptor: Descriptor) -> None:
         plan, d = self.plan(descriptor), descriptor
         assert isinstance(d, Fft)
         origin, target = buffers
-        scratch = self.scratch(stream, plan.workspace + plan.copied)
+        scratch = self.scratch(stream, plan.bytes)
         if plan.copied:
             origin = scratch + plan.workspace
-            self.copy(stream, origin, buffers[0], plan.copied)
+            self.copy(stream, origin, buffers[0], size_of(d.arrays[0]))
         inverse = d.kind.startswith("I")
         with self._lock:  # stream and work area belong to the plan
             self.functions.call("cufftSetStream", plan.handle, c_void_p(stream))
@@ -113,10 +121,16 @@ class CuFft(Bound[_Plan]):
             )
         if inverse:
             out = d.arrays[1]
-            self._helper.scale(stream, target, out.element_type, prod(out.dims), 1 / prod(d.lengths))
+            space = scratch + plan.workspace + plan.copied
+            self._helper.scale(stream, space, target, out.element_type, prod(out.dims), 1 / prod(d.lengths))
 
     def close(self) -> None:
         for plan in self._plans.values():
             self.functions.call("cufftDestroy", plan.handle)
         self._plans.clear()
         self._helper.close()
+
+
+def _aligned(size: int) -> int:
+    """Bytes, up to where the next part of scratch memory may begin."""
+    return -(-size // 256) * 256

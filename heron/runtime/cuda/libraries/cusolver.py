@@ -16,7 +16,7 @@ from typing import Any, ClassVar
 from heron.hlo.ir.types import C64, C128
 from heron.runtime.cuda.libraries.base import Workspace
 from heron.runtime.cuda.libraries.bound import LETTERS, Bound, size_of
-from heron.runtime.cuda.libraries.cublas import Helper
+from heron.runtime.cuda.libraries.cublas import HELPER_WORKSPACE, Helper
 from heron.runtime.cuda.libraries.native import Functions
 from heron.runtime.library_call import Array, Descriptor
 
@@ -33,6 +33,8 @@ class Factorization(Descriptor):
 
     library: ClassVar[str] = "cusolver"
     routine: ClassVar[str] = "factor"
+    #: iterating routines read numbers back; NVIDIA promises capture for none of them
+    is_capturable: ClassVar[bool] = False
 
     kind: str
     operands: int = 1
@@ -46,7 +48,7 @@ class Factorization(Descriptor):
 class _Plan:
     name: str
     work: int  # elements of scratch memory
-    bytes: int  # of it, of an info nobody asked for, and of transposed matrices
+    bytes: int  # of it, of an info nobody asked for, of transposed matrices, and of transposing
     turned: dict[int, int]  # matrices among the results that are transposed, and where in scratch memory
     parameters: Any = None
 
@@ -96,6 +98,9 @@ class CuSolver(Bound[_Plan]):
         for n in _turned(d):
             turned[n] = size = -(-size // 256) * 256
             size += size_of(d.arrays[n]) // max(1, prod(d.arrays[0].dims[:-2]))
+        if turned:
+            self._helper.open()
+            size = -(-size // 256) * 256 + HELPER_WORKSPACE
         return _Plan(name, work.value, size, turned, parameters)
 
     def call(self, stream: int, buffers: Sequence[int], descriptor: Descriptor) -> None:
@@ -111,15 +116,16 @@ class CuSolver(Bound[_Plan]):
             for n in range(count):
                 at = [address + n * step for address, step in zip(buffers, steps, strict=True)]
                 inside = [scratch + plan.turned[k] if k in plan.turned else a for k, a in enumerate(at)]
+                space = scratch + plan.bytes - HELPER_WORKSPACE
                 if plan.turned:
-                    self._turn(stream, d.arrays[0], at[0], inside[d.operands])
+                    self._turn(stream, space, d.arrays[0], at[0], inside[d.operands])
                 self._run(d, plan, inside, scratch)
                 for k in plan.turned:
                     lines, length = d.arrays[k].dims[-2:]
-                    self._turn(stream, Array(d.arrays[k].element_type, (length, lines)), inside[k], at[k])
+                    self._turn(stream, space, Array(d.arrays[k].element_type, (length, lines)), inside[k], at[k])
 
-    def _turn(self, stream: int, matrix: Array, origin: int, target: int) -> None:
-        self._helper.transpose(stream, matrix.element_type, origin, target, *matrix.dims[-2:])
+    def _turn(self, stream: int, scratch: int, matrix: Array, origin: int, target: int) -> None:
+        self._helper.transpose(stream, scratch, matrix.element_type, origin, target, *matrix.dims[-2:])
 
     def _run(self, d: Factorization, plan: _Plan, at: list[int], scratch: int) -> None:
         arguments = self._arguments(d, at)

@@ -9,7 +9,7 @@ import pytest
 from heron import HeronError
 from heron.hlo.ir.types import BF16, C64, F32, F64, S32
 from heron.runtime.cuda.libraries.base import Library
-from heron.runtime.cuda.libraries.cublas import CuBlas, TriangularSolve
+from heron.runtime.cuda.libraries.cublas import HELPER_WORKSPACE, CuBlas, TriangularSolve
 from heron.runtime.cuda.libraries.cufft import CuFft, Fft
 from heron.runtime.cuda.libraries.cusolver import CuSolver, Factorization
 from heron.runtime.cuda.libraries.recording import Recording
@@ -44,7 +44,7 @@ def test_an_inverse_transform_is_scaled() -> None:
 def test_a_transform_that_destroys_its_operand_gets_a_copy() -> None:
     lib, functions, driver, _ = recorded(CuFft)
     d = Fft((Array(C64, (8, 5)), Array(F32, (8, 8))), "IRFFT", (8, 8))
-    assert lib.prepare(d) == 320
+    assert lib.prepare(d) == 512 + HELPER_WORKSPACE
     lib.call(5, [1, 2], d)
     assert driver.calls == [f"cuMemcpyDtoDAsync_v2({SCRATCH}, 1, 320, 5)"]
     assert f"cufftExecC2R(0, {SCRATCH}, 2)" in functions.calls
@@ -80,7 +80,7 @@ def test_other_factors_of_rows_are_transposed_on_the_way() -> None:
     d = Factorization((Array(F32, (3, 4)), Array(F32, (3, 4)), Array(F32, (3,))), "geqrf", columns=False)
     lib.call(5, [1000, 2000, 3000], d)
     inside = SCRATCH + 256
-    assert blas.calls[2] == f"cublasSgeam(1, 1, 0, 3, 4, &1.0, 1000, 4, &0.0, {inside}, 3, {inside}, 3)"
+    assert blas.calls[3] == f"cublasSgeam(1, 1, 0, 3, 4, &1.0, 1000, 4, &0.0, {inside}, 3, {inside}, 3)"
     assert functions.calls[-1] == f"cusolverDnSgeqrf(1, 3, 4, {inside}, 3, 3000, {SCRATCH + 256}, 0, {SCRATCH})"
     assert blas.calls[-1] == f"cublasSgeam(1, 1, 0, 4, 3, &1.0, {inside}, 3, &0.0, 2000, 4, 2000, 4)"
     assert not driver.calls
@@ -114,3 +114,33 @@ def test_what_a_library_does_not_do_is_an_error() -> None:
     with pytest.raises(HeronError) as error:
         open_library("cublsa")
     assert error.value.code == "RUN094"
+
+
+def test_cublas_works_in_memory_of_the_program() -> None:
+    """Of its own it would allocate, and a capture would keep that as nodes that no graph inside a graph may have."""
+    lib, functions, _, _ = recorded(CuBlas)
+    d = TriangularSolve((Array(F64, (4, 4)), Array(F64, (4, 4)), Array(F64, (4, 4))))
+    size = lib.prepare(d)
+    lib.call(5, [0, 1000, 2000], d)
+    assert size == 32 << 20
+    chosen = functions.calls.index("cublasSetStream_v2(1, 5)")
+    assert functions.calls[chosen + 1] == f"cublasSetWorkspace_v2(1, {SCRATCH}, {size})"
+
+
+def test_helpers_are_ready_before_a_capture() -> None:
+    """A call makes no handle: that allocates, and a capture would end."""
+    fft = Fft((Array(C64, (4, 8)), Array(C64, (4, 8))), "IFFT", (8,))
+    rows = Factorization((Array(F32, (3, 4)), Array(F32, (3, 4)), Array(F32, (3,))), "geqrf", columns=False)
+    for cls, d in ((CuFft, fft), (CuSolver, rows)):
+        lib, _, _, blas = recorded(cls)
+        size = lib.prepare(d)
+        assert blas.calls == ["cublasCreate_v2(&1)"]
+        lib.call(5, [0x1000 * n for n in range(1, len(d.arrays) + 1)], d)
+        assert sum(c.startswith("cublasCreate_v2") for c in blas.calls) == 1
+        spaces = {c for c in blas.calls if c.startswith("cublasSetWorkspace_v2")}
+        assert spaces == {f"cublasSetWorkspace_v2(1, {SCRATCH + size - HELPER_WORKSPACE}, {HELPER_WORKSPACE})"}
+
+
+def test_factorisations_are_not_captured() -> None:
+    assert not Factorization.is_capturable
+    assert Fft.is_capturable and TriangularSolve.is_capturable
