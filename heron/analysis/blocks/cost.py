@@ -117,8 +117,15 @@ def fitted(tiling: Tiling, config: BlockConfig, target: Target) -> BlockConfig |
 
 
 def may_specialize(config: BlockConfig) -> bool:
-    """Whether warps of their own may fetch operands: Triton 3.6 does it for no other tiles on sm_90."""
-    return prod(config.tiles) <= 128 * 128 and min((t for t in config.tiles if t > 1), default=0) >= 64
+    """Whether warps of their own may fetch operands: Triton 3.6 does it for no other tiles on sm_90.
+
+    A tile wider than 128 is split over two groups of warps, which Triton 3.9 refuses.
+    """
+    return (
+        max(config.tiles) <= 128
+        and prod(config.tiles) <= 128 * 128
+        and min((t for t in config.tiles if t > 1), default=0) >= 64
+    )
 
 
 def _with_places(tiling: Tiling, found: list[Plan], beside: Sequence[Instruction]) -> list[Plan]:

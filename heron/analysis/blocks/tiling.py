@@ -31,6 +31,10 @@ class Variable(NamedTuple):
     kind: Literal["result", "sum", "row"]
 
 
+#: block kernels count the elements of an array in 32 bits, a sign among them
+_MOST_ELEMENTS = (1 << 31) - 1
+
+
 class Refusal(NamedTuple):
     """Why a value cannot be computed tile by tile."""
 
@@ -63,6 +67,7 @@ class Tiling:
 
     def __post_init__(self) -> None:
         index = tuple(self._new(n, "result") for n in self.root.shape.dims)
+        self._address(self.root)
         self._need(self.root, index)
 
     @property
@@ -120,6 +125,7 @@ class Tiling:
             return
         ways.append(index)
         if i not in self.inside or is_leaf(i):
+            self._address(i)
             return
         match i.opcode:
             case "dot":
@@ -135,6 +141,12 @@ class Tiling:
                     self._need(o, index if o.shape.dims == i.shape.dims else ())
             case _:
                 self.refusals.append(Refusal(i, f"'{i.opcode}' is not computed tile by tile"))
+
+    def _address(self, i: Instruction) -> None:
+        """Refuse an array in memory that has more elements than a block kernel can count."""
+        if i.shape.is_array and i.shape.num_elements > _MOST_ELEMENTS:
+            why = f"it has {i.shape.num_elements:,} elements, and a block kernel counts up to {_MOST_ELEMENTS:,}"
+            self.refusals.append(Refusal(i, why))
 
     def _need_factors(self, i: Instruction, index: Index) -> None:
         if len(i.operands) != 2 or len(i.lhs_contracting_dims) != 1:

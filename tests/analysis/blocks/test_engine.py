@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from heron import targets
-from heron.analysis.blocks.config import config_of
-from heron.analysis.blocks.cost import Freedom, Plan, plans
+from heron.analysis.blocks.config import BlockConfig, config_of
+from heron.analysis.blocks.cost import Freedom, Plan, may_specialize, plans
 from heron.analysis.blocks.engine import Descriptor, address_of, descriptor_of, has_engine
 from heron.analysis.blocks.tiling import Refusal, Tiling
 from heron.backends.compiler import Compilation
@@ -107,3 +107,11 @@ def test_kernels_tell() -> None:
     _, uses = Compilation(parse(text), SM, Options(triton="on", tma="on"), Trace()).lowered
     (use,) = uses.values()
     assert use.kernel.notes["tma"].count("by descriptor") == 2
+
+
+@pytest.mark.parametrize(
+    ("tiles", "may"), [((128, 128), True), ((64, 64), True), ((64, 256), False), ((32, 128), False)]
+)
+def test_tiles_that_warps_of_their_own_may_fetch(tiles: tuple[int, int], may: bool) -> None:
+    """Triton 3.9 splits a wider tile over two groups of warps, and refuses its product."""
+    assert may_specialize(BlockConfig(tiles)) == may

@@ -130,3 +130,19 @@ def test_plans() -> None:
 def test_refusals(body: str, why: str) -> None:
     refused = plans(tiling_of(body), targets.get("sm_90"))
     assert isinstance(refused, Refusal) and why in refused.why
+
+
+@pytest.mark.parametrize(("rows", "fits"), [(32767, True), (32768, False)])
+def test_arrays_beyond_32_bits_are_refused(rows: int, fits: bool) -> None:
+    """2^31 elements and more: offsets of a block kernel have 32 bits, and would lead to memory before the array."""
+    operand = tiling_of(f"""
+      p = s8[{rows},65536] parameter(0)
+      w = bf16[65536,16] parameter(1)
+      c = bf16[{rows},65536] convert(p)
+      ROOT r = bf16[{rows},16] dot(c, w), lhs_contracting_dims={{1}}, rhs_contracting_dims={{0}}""")
+    result = tiling_of(f"""
+      p = bf16[{rows},16] parameter(0)
+      w = bf16[16,65536] parameter(1)
+      ROOT r = bf16[{rows},65536] dot(p, w), lhs_contracting_dims={{1}}, rhs_contracting_dims={{0}}""")
+    for tiling in (operand, result):
+        assert not tiling.refusals if fits else "2,147,483,648 elements" in tiling.refusals[0].why
