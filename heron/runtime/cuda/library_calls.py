@@ -54,6 +54,13 @@ class Calls:
         self._need(library.prepare(descriptor))  # ahead of captures, in which nothing may be allocated
         return thunk.args, lambda stream, addresses: library.call(stream, addresses, descriptor)
 
+    def news(self) -> list[str]:
+        """The libraries' notes since they were last asked for."""
+        found = [note for library in self._libraries.values() for note in library.notes]
+        for library in self._libraries.values():
+            library.notes.clear()
+        return found
+
     def proposals(self, thunk: LibraryThunk, most: int) -> list[Proposal]:
         """The library's algorithms for a call; raises what opening a library raises."""
         rehearse = getattr(self.device.driver.library, "library_proposals", None)

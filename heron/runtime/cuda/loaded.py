@@ -343,6 +343,7 @@ class Loaded:
             case CollectiveThunk():
                 return self._exchange.command(thunk, self._to_capture())
         slices, call = self.device.calls.of(thunk)
+        self.notes += self.device.calls.news()
         return Captured(self.driver, slices, call, self._to_capture())
 
     @property

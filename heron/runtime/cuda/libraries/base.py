@@ -34,6 +34,8 @@ class Library(ABC):
 
     def __init__(self, workspace: Workspace | None = None) -> None:
         self._workspace = workspace
+        #: what did not go as planned, for the record of a program that asked for it
+        self.notes: list[str] = []
 
     @abstractmethod
     def prepare(self, descriptor: Descriptor) -> int:

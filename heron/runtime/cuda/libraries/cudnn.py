@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from math import prod
 from typing import ClassVar
 
+from heron.errors import HeronError
 from heron.hlo.ir import types as t
 from heron.hlo.ir.types import ElementType
 from heron.runtime.cuda.libraries import cudnn_graph
@@ -31,6 +32,8 @@ _NCHW_VECT_C, _GROUPS = 2, {4: 5, 32: 8}
 _TENSOR_OP_MATH, _FMA_MATH = 1, 3
 #: algorithms that take every convolution and give the same bits each time
 _PRECOMPUTED_GEMM, _BACKWARD = 1, 1
+#: proposals to ask for where the usual algorithm is refused: the library has not more
+_MOST_ALGORITHMS = 10
 #: bytes of scratch memory that an algorithm may want: some transform whole arrays
 WORKSPACE = 1 << 30
 
@@ -132,14 +135,35 @@ class CuDnn(Bound[_Plan | cudnn_graph.Plan]):
             outside = d.features_outside
             parts = self._tensor(x, outside), self._filter(w, outside), self._tensor(y, outside)
         window = self._window(d, x.element_type)
-        algorithm = c_int(d.algorithm if d.algorithm >= 0 else self._default(d))
-        size = c_size_t()
-        first, second, third = (parts[n] for n in _order(d))
-        name = f"cudnnGetConvolution{_NAMES[d.kind]}WorkspaceSize"
-        self.functions.call(name, self._handle, first, second, window, third, algorithm, byref(size))
+        algorithm, size = self._algorithm(d, _Plan(*parts, window, c_int(), 0))
         if d.kind != "fused":
-            return _Plan(*parts, window, algorithm, size.value)
-        return _Plan(*parts, window, algorithm, size.value, self._bias(d), self._activation(d))
+            return _Plan(*parts, window, algorithm, size)
+        return _Plan(*parts, window, algorithm, size, self._bias(d), self._activation(d))
+
+    def _algorithm(self, d: Convolution, plan: _Plan) -> tuple[c_int, int]:
+        """The algorithm and its scratch memory: the one asked for, the usual one, or, where the library does not do
+        that, the first that it proposes."""
+        if d.algorithm >= 0:
+            return c_int(d.algorithm), self._space(d, plan, d.algorithm)
+        usual = self._default(d)
+        try:
+            return c_int(usual), self._space(d, plan, usual)
+        except HeronError as error:
+            refusal = error
+        for proposal in self._proposed(d, plan, _MOST_ALGORITHMS):
+            if proposal.number != usual:
+                self.notes.append(
+                    f"cudnn: {d.kind} convolution by algorithm {proposal.number}: {usual} was refused ({refusal.why})"
+                )
+                return c_int(proposal.number), proposal.workspace
+        raise refusal
+
+    def _space(self, d: Convolution, plan: _Plan, algorithm: int) -> int:
+        """Bytes of scratch memory. Raises RUN091 where the library does not do the convolution in this way."""
+        size, (first, second, third) = c_size_t(), _parts(d, plan)
+        name = f"cudnnGetConvolution{_NAMES[d.kind]}WorkspaceSize"
+        self.functions.call(name, self._handle, first, second, plan.window, third, c_int(algorithm), byref(size))
+        return size.value
 
     def proposals(self, descriptor: Descriptor, most: int) -> list[Proposal]:
         d, plan = descriptor, self.plan(descriptor)
@@ -147,12 +171,15 @@ class CuDnn(Bound[_Plan | cudnn_graph.Plan]):
             return []
         if d.kind == "fused" and d.activation == "kNone":  # the library has one algorithm for that
             return [Proposal(_PRECOMPUTED_GEMM, plan.workspace)]
-        found, count = (Performance * most)(), c_int()
-        parts = plan.input, plan.filter, plan.output
-        first, second, third = (parts[n] for n in _order(d))
-        name = f"cudnnGetConvolution{_NAMES[d.kind]}Algorithm_v7"
         with self._lock:
-            self.functions.call(name, self._handle, first, second, plan.window, third, c_int(most), byref(count), found)
+            return self._proposed(d, plan, most)
+
+    def _proposed(self, d: Convolution, plan: _Plan, most: int) -> list[Proposal]:
+        """The library's algorithms that give the same bits each time, within the limit of scratch memory."""
+        found, count = (Performance * most)(), c_int()
+        first, second, third = _parts(d, plan)
+        name = f"cudnnGetConvolution{_NAMES[d.kind]}Algorithm_v7"
+        self.functions.call(name, self._handle, first, second, plan.window, third, c_int(most), byref(count), found)
         fit = [p for p in found[: count.value] if not p.status and p.is_deterministic and p.workspace <= WORKSPACE]
         once = {p.algorithm: p for p in reversed(fit)}  # an algorithm is listed for each kind of arithmetic
         return [Proposal(p.algorithm, int(p.workspace)) for p in fit if once[p.algorithm] is p]
@@ -277,6 +304,13 @@ class CuDnn(Bound[_Plan | cudnn_graph.Plan]):
 _NAMES = {
     "forward": "Forward", "fused": "Forward", "backward input": "BackwardData", "backward filter": "BackwardFilter",
 }  # fmt: skip
+
+
+def _parts(d: Convolution, plan: _Plan) -> tuple[c_void_p, c_void_p, c_void_p]:
+    """Descriptors in the order of the arguments."""
+    parts = plan.input, plan.filter, plan.output
+    first, second, third = (parts[n] for n in _order(d))
+    return first, second, third
 
 
 def _order(d: Convolution) -> tuple[int, int, int]:

@@ -164,3 +164,47 @@ def test_features_side_by_side(width: int, number: int) -> None:
     ]
     with pytest.raises(HeronError, match="RUN091(.|\n)*4 or 32"):
         lib.prepare(dataclasses.replace(d, side_by_side=8))
+
+
+def _refusing(usual: int, *offered: tuple[int, int, int]) -> tuple[CuDnn, Recording]:
+    """A library that refuses one algorithm. ``offered``: number, status and scratch memory of what it proposes."""
+
+    def space(*arguments: Any) -> None:
+        if arguments[5].value == usual:
+            raise HeronError("RUN091", "cudnn failed", why="status 3000: not supported")
+        arguments[6]._obj.value = 64
+
+    def propose(*arguments: Any) -> None:
+        arguments[6]._obj.value = len(offered)
+        for n, (number, status, size) in enumerate(offered):
+            p = arguments[7][n]
+            p.algorithm, p.status, p.workspace, p.is_deterministic = number, status, size, 1
+
+    names = "Forward", "BackwardFilter"
+    answers = {f"cudnnGetConvolution{n}WorkspaceSize": space for n in names}
+    answers |= {f"cudnnGetConvolution{n}Algorithm_v7": propose for n in names}
+    functions = Recording("cudnn", answers=answers)
+    return CuDnn(lambda stream, size: 0xF000, functions), functions
+
+
+def test_another_algorithm_where_the_usual_one_is_refused() -> None:
+    lib, functions = _refusing(1, (1, 0, 8), (6, 3000, 8), (0, 0, 128))
+    d = Convolution((X, W, Y, NONE), "forward", *WINDOW)
+    assert lib.prepare(d) == 128
+    lib.call(5, [10, 20, 30, 0], d)
+    assert functions.calls[-1].startswith("cudnnConvolutionForward(1, &1.0, 2, 10, 3, 20, 5, 0, ")
+    assert lib.notes == ["cudnn: forward convolution by algorithm 0: 1 was refused (status 3000: not supported)"]
+
+
+def test_the_refusal_stays_where_nothing_is_proposed() -> None:
+    d = Convolution((X, W, Y, NONE), "forward", *WINDOW)
+    for offered in ((), ((1, 0, 8),), ((0, 0, 1 << 40),)):
+        with pytest.raises(HeronError, match="RUN091") as refused:
+            _refusing(1, *offered)[0].prepare(d)
+        assert refused.value.why == "status 3000: not supported"
+
+
+def test_an_algorithm_that_is_asked_for_is_not_replaced() -> None:
+    lib, _ = _refusing(1, (0, 0, 128))
+    with pytest.raises(HeronError, match="RUN091"):
+        lib.prepare(Convolution((X, W, Y, NONE), "forward", *WINDOW, algorithm=1))
