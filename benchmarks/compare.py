@@ -40,16 +40,21 @@ class Worker:
         python: str = sys.executable,
         environment: dict[str, str] | None = None,
         module: str = "benchmarks.worker",
+        log: Path | None = None,
     ) -> None:
+        """``log``: a file that the process's standard error is appended to; a crash of native code says why there."""
+        errors = log.open("a") if log is not None else None
         self.process = subprocess.Popen(
             [python, "-m", module, *arguments],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
-            stderr=subprocess.DEVNULL,
+            stderr=subprocess.DEVNULL if errors is None else errors,
             text=True,
             cwd=Path(__file__).parent.parent,
             env={**os.environ, **(environment or {})},
         )
+        if errors is not None:
+            errors.close()
 
     def ask(self, **request: Any) -> dict[str, Any]:
         """The answer to one request. Raises `Refused` when this side cannot do it."""

@@ -16,10 +16,13 @@ from benchmarks import programs
 from benchmarks.compare import Refused
 from benchmarks.gpu import bundle, expected, prepare, side
 from benchmarks.gpu.__main__ import main
-from benchmarks.gpu.kernels import KernelRow
+from benchmarks.gpu.kernels import KernelRow, measure
 from benchmarks.gpu.report import kernel_figures, page, plain, unplain
 from benchmarks.gpu.side import Side
 from heron.cli import values
+from heron.runtime.cuda.device import device
+from heron.runtime.cuda.timer import Timer
+from tests.rehearsal import compiling
 from tests.support import program
 
 
@@ -32,6 +35,53 @@ def test_rehearsal(tmp_path: Path) -> None:
     assert {r["program"] for r in figures["kernels"]} == {"softmax", "cond_switch"}
     assert all(p["heron"]["seconds"] > 0 and not p["heron"]["refused"] for p in figures["programs"])
     assert "| softmax |" in (tmp_path / "results.md").read_text()
+
+
+SCAN = """HloModule scan
+
+add {
+  a = f32[] parameter(0)
+  b = f32[] parameter(1)
+  ROOT c = f32[] add(a, b)
+}
+
+ENTRY main {
+  x = f32[65536] parameter(0)
+  zero = f32[] constant(0)
+  ROOT y = f32[65536] reduce-window(x, zero), window={size=65536 pad=65535_0}, to_apply=add
+}
+"""
+SORT = """HloModule sort
+
+less {
+  a = s32[] parameter(0)
+  b = s32[] parameter(1)
+  ROOT c = pred[] compare(a, b), direction=LT
+}
+
+ENTRY main {
+  x = s32[65536] parameter(0)
+  ROOT y = s32[65536] sort(x), dimensions={0}, to_apply=less
+}
+"""
+
+
+@pytest.mark.parametrize("text", [SCAN, SORT], ids=["scan", "sort"])
+def test_kernels_with_counters_are_measured_with_what_clears_them(text: str) -> None:
+    """One of them alone, launched again, would go beyond its arrays: the rehearsed device faults then."""
+    module = heron.parse(text)
+    (x,) = values.random(module, 0)
+    with compiling.rehearsed(memory=1 << 28) as recorder:
+        executable = compiling.compile(module, recorder)
+        kernels = {k.name for k in executable.kernels}
+        assert len(kernels) > 1
+        d = device()
+        with d.at_work():
+            timer = Timer(d, 1 << 16, 0.0, 0.0)
+        rows = list(measure("p", executable, prepare.facts_of(executable), [x], 1e12, timer, 3))
+        assert {name for r in rows for name in r.kernel.split(" + ")} == kernels
+        assert all(0 < r.best <= r.seconds for r in rows)
+        np.testing.assert_allclose(executable(x), heron.evaluate(module, x)[0], rtol=1e-4)
 
 
 def test_it_goes_on_where_it_ended(tmp_path: Path) -> None:

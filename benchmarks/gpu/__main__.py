@@ -113,7 +113,9 @@ def main(
     fixed = {"small": small, "rehearsed": rehearse, "host": platform.machine()}
     figures = Figures(Path(out or os.environ.get("OUT") or "gpu-results"), fixed)
     flags = ("--rehearse",) * rehearse + (("--prepared", prepared) if prepared else ())
-    sides = {s: Side(s, *flags) for s in ("heron", *[p for p in peers.split(",") if p and p != "none"])}
+    figures.folder.mkdir(parents=True, exist_ok=True)
+    names_of_sides = ("heron", *[p for p in peers.split(",") if p and p != "none"])
+    sides = {s: Side(s, *flags, log=figures.folder / f"{s}.log") for s in names_of_sides}
     left = [n for n in in_order(names or programs.names()) if not figures.has(n)]
     try:
         describe(figures, sides)

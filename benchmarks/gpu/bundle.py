@@ -68,13 +68,14 @@ site=$here/site
 [ -w "$here" ] || site=/tmp/heron-site
 begin=$(date +%s)
 [ -d "$site" ] || python3 "$here/install.py" "$site" || exit
-export PYTHONPATH="$site:$here/heron" PYTHONUNBUFFERED=1
+export PYTHONPATH="$site:$here/heron" PYTHONUNBUFFERED=1 PYTHONFAULTHANDLER=1 PYTEST_DISABLE_PLUGIN_AUTOLOAD=1
 cd "$here/heron" || exit
 left() { echo $((each - 30 - $(date +%s) + begin)); }
 nvidia-smi -L || true
 if [ "$what" != figures ]; then
-    python3 -m pytest -q -n 12 --dist worksteal -p no:cacheprovider tests/gpu --gpu-results "$out/tests.jsonl" \\
-        --gpu-seconds "$(left)" --prepared "$here/prepared" "$@" > "$out/tests.log" 2>&1
+    python3 -m pytest -q -p xdist -n 12 --dist worksteal -p no:cacheprovider tests/gpu \\
+        --gpu-results "$out/tests.jsonl" --gpu-seconds "$(left)" --prepared "$here/prepared" "$@" \\
+        > "$out/tests.log" 2>&1
     tail -n 60 "$out/tests.log"
 fi
 if [ "$what" != tests ]; then

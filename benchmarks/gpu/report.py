@@ -54,6 +54,12 @@ def page(held: dict[str, Any]) -> str:
         if p.get(s, {}).get("refused")
     ]
     lines += ["", *refused] if refused else []
+    notes = [
+        f"- {p['name']}: {note}"
+        for p in programs_
+        for note in (*p["heron"].get("refused_graphs", ()), *p["heron"].get("notes", ()))
+    ]
+    lines += ["", "Not as planned:", "", *notes] if notes else []
     lines += [
         "",
         "## Kernels",

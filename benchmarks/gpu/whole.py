@@ -6,7 +6,6 @@ import contextlib
 import math
 import statistics
 from collections.abc import Mapping
-from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -24,7 +23,8 @@ PEERS = ("xla", "torch")
 def whole(name: str, workers: Mapping[str, Side], small: bool, repeats: int, folder: Path) -> dict[str, Any]:
     """One program on all sides: seconds of a call, of compiling, and how far outputs differ from heron's.
 
-    The sides compile beside each other, and run in turn. The first run after a compile warms up.
+    The sides compile and run in turn: what one tunes by measuring must not be disturbed by another. The first run after
+    a compile warms up.
     """
     path = programs.path(name, small, "cuda")
     module = parse(path.read_text(), filename=str(path))
@@ -50,8 +50,8 @@ def whole(name: str, workers: Mapping[str, Side], small: bool, repeats: int, fol
         ask(side, "run")
         sides[side].run.clear()
 
-    with ThreadPoolExecutor(len(workers)) as threads:
-        list(threads.map(get_ready, workers))
+    for side in workers:
+        get_ready(side)
     for _ in range(repeats):
         for side in workers:
             ask(side, "run")
@@ -61,6 +61,11 @@ def whole(name: str, workers: Mapping[str, Side], small: bool, repeats: int, fol
         seconds = statistics.median(times) if times else math.nan
         best = min(times, default=math.nan)
         row[side] = {"seconds": seconds, "best": best, "compile_seconds": m.median("compile"), "refused": m.refused}
+    if not sides["heron"].refused:
+        with contextlib.suppress(Refused):
+            facts = workers["heron"].ask(do="facts")["facts"]
+            row["heron"] |= {"graphs": facts["graphs"], "rebuilt": facts["rebuilt"], "notes": facts["notes"]}
+            row["heron"]["refused_graphs"] = facts["refused"]
     row["errors"] = _errors(workers, sides, folder)
     return row
 

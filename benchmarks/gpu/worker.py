@@ -12,6 +12,7 @@ import contextlib
 import importlib
 import json
 import os
+import subprocess
 import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -89,7 +90,7 @@ class HeronGpu:
         if self._timer is None:
             d, small = device(), self.recorder is not None
             with d.at_work():
-                self._timer = Timer(d, 1 << 20 if small else SWEEP)
+                self._timer = Timer(d, 1 << 20, 0.0, 0.0) if small else Timer(d, SWEEP)
                 self._copy = copy_bandwidth(d, self._timer, 1 << 20 if small else COPY)
         return self._timer
 
@@ -107,8 +108,13 @@ class HeronGpu:
             "driver": d.driver.version,
             "copy_bytes_per_second": self._copy,
             "empty_seconds": nothing,
+            "clocks": clocks(),
             "memory_bandwidth": targets.get("cuda").memory_bandwidth,
         }
+
+    def facts(self) -> dict[str, Any]:
+        """The state of the program's graphs: a figure of launches one by one must not pass for one of graphs."""
+        return self.executable.load().facts()
 
     def kernels(self, repeats: int) -> list[dict[str, Any]]:
         """Every kernel of the program bound last, alone."""
@@ -119,6 +125,15 @@ class HeronGpu:
         timer = self._ready()
         rows = measure(self.program, self.executable, self.made.kernels, self.arrays, self._copy, timer, repeats)
         return [plain(kernel_figures(r)) for r in rows]
+
+
+def clocks() -> str:
+    """Clocks and power of the first device as nvidia-smi tells them; empty where it does not."""
+    asked = ["nvidia-smi", "--query-gpu=clocks.sm,clocks.mem,power.draw", "--format=csv,noheader", "--id=0"]
+    try:
+        return subprocess.run(asked, capture_output=True, text=True, timeout=10, check=True).stdout.strip()
+    except (OSError, subprocess.SubprocessError):
+        return ""
 
 
 class XlaGpu(Xla):
@@ -144,6 +159,9 @@ class XlaGpu(Xla):
 class Torch:
     """PyTorch's own program of that name, compiled by torch.compile."""
 
+    #: ``max-autotune-no-cudagraphs`` measures products for up to 100 s each
+    mode = os.environ.get("HERON_TORCH_MODE", "default")
+
     def __init__(self, device: str = "cuda") -> None:
         torch: Any = importlib.import_module("torch")
 
@@ -168,7 +186,7 @@ class Torch:
 
     def compile(self) -> None:
         self.torch._dynamo.reset()
-        self.compiled = self.torch.compile(self.function, mode="max-autotune-no-cudagraphs")
+        self.compiled = self.torch.compile(self.function, mode=self.mode)
 
     def temp_bytes(self) -> int:
         return 0
@@ -214,6 +232,8 @@ def reply_of(side: Any, request: dict[str, Any]) -> dict[str, Any]:
             return side.device()
         case "versions":
             return {"versions": side.versions()}
+        case "facts":
+            return {"facts": side.facts()}
         case "kernels":
             return {"kernels": side.kernels(request["repeats"])}
         case "parse" if hasattr(side, "name"):

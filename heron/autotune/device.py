@@ -15,7 +15,7 @@ from heron.options import Options
 from heron.passes.framework.measured import CUBLASLT, CUDNN, Fragment
 from heron.runtime.cuda.array import DeviceArray
 from heron.runtime.cuda.executable import CudaExecutable
-from heron.runtime.cuda.timer import SWEEP, Timer
+from heron.runtime.cuda.timer import SWEEP, WARM, Timer
 from heron.runtime.executable import Executable
 from heron.runtime.thunks import LibraryThunk, walk
 from heron.targets import Target
@@ -52,9 +52,15 @@ class OnDevice:
     """
 
     def __init__(
-        self, target: Target, options: Options, build: Callable[..., Executable] = executable_of, sweep: int = SWEEP
+        self,
+        target: Target,
+        options: Options,
+        build: Callable[..., Executable] = executable_of,
+        sweep: int = SWEEP,
+        warm: float = WARM,
     ) -> None:
-        self.target, self.options, self.build, self.sweep = target, options, build, sweep
+        """``sweep``, ``warm``: of the `Timer`; the runs of a measurement are counted here."""
+        self.target, self.options, self.build, self.sweep, self.warm = target, options, build, sweep, warm
         self._best: dict[str, float] = {}
         self._wanted: tuple[str, list[np.ndarray], list[np.ndarray]] = ("", [], [])
 
@@ -109,7 +115,7 @@ class OnDevice:
     def _measure(self, executable: CudaExecutable, arrays: list[DeviceArray], best: float) -> float:
         device = executable.device
         with device.at_work(executable.name):
-            timer = Timer(device, self.sweep)
+            timer = Timer(device, self.sweep, self.warm, least=0.0)
 
             def work() -> None:
                 executable.on_device(*arrays)

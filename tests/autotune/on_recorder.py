@@ -20,7 +20,7 @@ class OnRecorder(OnDevice):
     """Measures on a rehearsed device."""
 
     def __init__(self, recorder: Recorder, options: Options = ON) -> None:
-        super().__init__(targets.get("sm_90"), options, self._build, sweep=1 << 20)
+        super().__init__(targets.get("sm_90"), options, self._build, sweep=1 << 20, warm=0.0)
         self.recorder = recorder
 
     def _build(self, fragment: Fragment, way: str, target: Target, options: Options) -> Executable:

@@ -45,6 +45,9 @@ if TYPE_CHECKING:
 GRAPHS_KEPT = 4
 #: smaller sections are launched step by step
 GRAPH_NODES = 2
+#: reasons for no graph that are no failures
+NO_GRAPHS, ONE_NODE = "graphs=off", "one node"
+PLANNED = (NO_GRAPHS, ONE_NODE)
 _STATIC_SHARED = 48 << 10
 _COUNTER = 8  # bytes of a loop's counter
 _BEGUN = -1  # the event of a section's begin, among those of its nodes
@@ -144,6 +147,17 @@ class Loaded:
             self._scratch = (self._held.keep(size), size)
         return self._scratch[0]
 
+    def facts(self) -> dict[str, Any]:
+        """The state of its graphs as plain values: how many there are, how many were made again for other addresses,
+        why sections have none, and what did not go as planned."""
+        slots = list(self._slots.values())
+        return {
+            "graphs": sum(len(s.graphs) for s in slots),
+            "rebuilt": sum(s.rebuilt for s in slots),
+            "refused": [s.refused for s in slots if s.refused and s.refused not in PLANNED],
+            "notes": list(self.notes),
+        }
+
     def drop_graphs(self) -> None:
         """Give up all graphs, and wait for none: the communicators of their calls are going."""
         with self.device.lock:
@@ -208,9 +222,9 @@ class Loaded:
         moves = {a.number for a in self.allocations if a.kind in ("parameter", "output")}
         slot = Slot(tuple(n for n in section.allocations if n in moves))
         if not self.program.graphs:
-            slot.refused = "graphs=off"
+            slot.refused = NO_GRAPHS
         elif len(section.nodes) < GRAPH_NODES and not any(n.parts for n in section.nodes):
-            slot.refused = "one node"
+            slot.refused = ONE_NODE
         slot.cold = any(isinstance(t, (LibraryThunk, CollectiveThunk)) for t in section.thunks())
         return slot
 
