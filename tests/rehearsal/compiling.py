@@ -16,6 +16,7 @@ from heron.hlo.ir.module import Module
 from heron.options import Options
 from heron.runtime.cuda.devices import CudaDevices
 from heron.runtime.cuda.executable import CudaExecutable
+from heron.runtime.cuda.program import KernelEntry
 from heron.runtime.sim.executable import Runner
 from heron.targets import Target, get, libcuda
 from heron.trace import Trace
@@ -60,6 +61,13 @@ def learn_from(
     executable: CudaExecutable | CudaDevices, recorder: Recorder, compiled: Callable[[Target], Compilation]
 ) -> None:
     """Teach the recorder the kernels of a program. ``compiled``: its compile for a target."""
+    teach(kernels_of(executable, compiled), recorder)
+
+
+def kernels_of(
+    executable: CudaExecutable | CudaDevices, compiled: Callable[[Target], Compilation]
+) -> list[tuple[list[bytes], str, Runner, int, KernelEntry]]:
+    """The kernels of a program, ready for any recorder: forms of its code, name there, runner, arguments, entry."""
     program = executable.program
     target = dataclasses.replace(get(executable.target), sim=True)
     simulated = compiled(target)
@@ -67,13 +75,22 @@ def learn_from(
     assert set(uses) == set(program.kernels), "the simulated program has other kernels"
     machine, simulation = simulated.machine, Simulation("")
     assert isinstance(machine, GpuMachine)
+    found = []
     for name, use in uses.items():
         entry = program.kernels[name]
         kernel, count = _kernel(simulation, machine, name, use)
         assert (use.kernel.launch.grid, use.kernel.launch.block) == (entry.grid, entry.block)
-        image, run = program.images[entry.image], _runner(kernel, count, recorder, entry.scratch)
-        for code in filter(None, (image.code, image.ptx)):
-            recorder.known.learn(code, entry.symbol or name, count + entry.zeros, run)
+        image = program.images[entry.image]
+        found.append(([c for c in (image.code, image.ptx) if c], entry.symbol or name, kernel, count, entry))
+    return found
+
+
+def teach(kernels: list[tuple[list[bytes], str, Runner, int, KernelEntry]], recorder: Recorder) -> None:
+    """Teach the recorder kernels that `kernels_of` gave."""
+    for codes, name, kernel, count, entry in kernels:
+        run = _runner(kernel, count, recorder, entry.scratch)
+        for code in codes:
+            recorder.known.learn(code, name, count + entry.zeros, run)
 
 
 def _kernel(simulation: Simulation, machine: GpuMachine, name: str, use: KernelUse) -> tuple[Runner, int]:

@@ -201,9 +201,9 @@ class Loaded:
             self._on_streams(section, slot, bases, watch)
             return
         if slot.cold:  # libraries load code, connect and set themselves up in a first call, which captures do not allow
-            slot.cold = False
             self._on_streams(section, slot, bases, None)
             warm(self, section)
+            slot.cold = False
             return
         key = tuple([bases[n] for n in slot.moving])
         graph = slot.graphs.get(key)

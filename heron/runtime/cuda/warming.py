@@ -29,12 +29,12 @@ def warm(loaded: Loaded, section: Section) -> None:
     inside = [t for node in section.nodes for part in node.parts for t in part.thunks()]
     for thunk in inside:
         if isinstance(thunk, LibraryThunk) and thunk.call not in known:
-            known.add(thunk.call)
-            _call(loaded, thunk)
+            if _call(loaded, thunk):
+                known.add(thunk.call)
 
 
-def _call(loaded: Loaded, thunk: LibraryThunk) -> None:
-    """Enqueue a call on memory of its own, and wait for it."""
+def _call(loaded: Loaded, thunk: LibraryThunk) -> bool:
+    """Enqueue a call on memory of its own, and wait for it; false if there is no memory."""
     device = loaded.device
     starts, size = [], 0
     for s in thunk.args:
@@ -44,7 +44,7 @@ def _call(loaded: Loaded, thunk: LibraryThunk) -> None:
         memory = device.memory.allocate(size)
     except HeronError as error:
         loaded.notes.append(f"no first call of {thunk.call.library} for {thunk.source}: {error.what}")
-        return
+        return False
     try:
         device.driver.cuMemsetD8Async(memory, 0, size, device.stream)
         _, call = device.calls.of(thunk)
@@ -52,3 +52,4 @@ def _call(loaded: Loaded, thunk: LibraryThunk) -> None:
         device.synchronize()
     finally:
         device.memory.free(memory, size)
+    return True
