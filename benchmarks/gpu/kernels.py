@@ -108,7 +108,7 @@ def measure(
         del made  # not before: it is used
 
 
-def groups(thunks: Sequence[Thunk]) -> Iterator[Sequence[Thunk]]:
+def groups(thunks: tuple[Thunk, ...]) -> Iterator[Sequence[Thunk]]:
     """The steps that are measured together: kernels and copies of one instruction, in order; each set of kernels
     once."""
     seen: set[tuple[str, ...]] = set()

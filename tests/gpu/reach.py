@@ -1,0 +1,294 @@
+"""Programs for parts of the GPU path that no real program reaches: ``python -m tests.gpu.reach NAME [--rehearse]``.
+
+Each runs four times on NumPy arrays and eight times on arrays of the device, whose addresses change, and is held against
+the evaluator. The last line printed is JSON: whether values agree, what is wrong if not, what became of its graphs. The
+exit status is 1 for wrong values. ``--full``: at the size of `benchmarks.gpu`, not of a rehearsal.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import sys
+from collections.abc import Callable
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+import click
+import numpy as np
+
+import heron
+from heron.errors import HeronError
+from heron.hlo.ir.module import Module
+from heron.options import Options
+from heron.runtime.cuda.array import DeviceArray, put
+from heron.runtime.cuda.executable import CudaExecutable
+from tests.runtime.cuda.programs import BRANCHES, FACTORS, LOOPS, SUM
+
+#: calls on arrays of the device: more than graphs are kept, so that nodes of one are changed to other addresses
+CALLS = 8
+
+
+@dataclass(frozen=True)
+class Reach:
+    """A program and the part of the path that it is for.
+
+    Attributes:
+        text: HLO with ``{n}`` for its size, ``{n-1}`` for one less; ``sizes``: of a rehearsal, and in full.
+        inputs: made from a generator and the size.
+        options: of the compile; ``environment``: variables of the run.
+        emitters: of kernels that the program must have.
+        steps: texts that ``--to graph`` must hold.
+        rtol, atol: of values; integers are compared exactly.
+        same_bits: whether every call gives the same bits.
+    """
+
+    text: str
+    sizes: tuple[int, int]
+    inputs: Callable[[np.random.Generator, int], list[np.ndarray]]
+    options: Options = field(default_factory=Options)
+    environment: tuple[tuple[str, str], ...] = ()
+    emitters: frozenset[str] = frozenset()
+    steps: tuple[str, ...] = ()
+    rtol: float = 1e-5
+    atol: float = 1e-5
+    same_bits: bool = True
+    donates: bool = False
+
+    def module(self, full: bool) -> Module:
+        """The program at its size."""
+        n = self.sizes[full]
+        return heron.parse(self.text.replace("{n}", str(n)).replace("{n-1}", str(n - 1)))
+
+
+_LESS = """less {
+  a = s32[] parameter(0)
+  b = s32[] parameter(1)
+  ROOT c = pred[] compare(a, b), direction=LT
+}
+"""
+_SORT = (
+    "HloModule sort\n\n" + _LESS + "\nENTRY main {\n  x = s32[{n}] parameter(0)\n"
+    "  ROOT r = s32[{n}] sort(x), dimensions={0}, to_apply=less\n}\n"
+)
+_PAIRS = """HloModule pairs
+
+less {
+  a = f32[] parameter(0)
+  b = f32[] parameter(1)
+  c = s32[] parameter(2)
+  d = s32[] parameter(3)
+  ROOT r = pred[] compare(a, b), direction=LT, type=TOTALORDER
+}
+
+ENTRY main {
+  x = f32[{n}] parameter(0)
+  i = s32[{n}] iota(), iota_dimension=0
+  ROOT r = (f32[{n}], s32[{n}]) sort(x, i), dimensions={0}, to_apply=less, is_stable=true
+}
+"""
+_SCAN = """HloModule scan
+
+add {
+  a = s32[] parameter(0)
+  b = s32[] parameter(1)
+  ROOT c = s32[] add(a, b)
+}
+
+ENTRY main {
+  x = s32[{n}] parameter(0)
+  zero = s32[] constant(0)
+  ROOT y = s32[{n}] reduce-window(x, zero), window={size={n} pad={n-1}_0}, to_apply=add
+}
+"""
+_HISTOGRAM = """HloModule histogram
+
+add {
+  a = s32[] parameter(0)
+  b = s32[] parameter(1)
+  ROOT c = s32[] add(a, b)
+}
+
+ENTRY main {
+  i = s32[{n},1] parameter(0)
+  zero = s32[] constant(0)
+  zeros = s32[256] broadcast(zero), dimensions={}
+  one = s32[] constant(1)
+  ones = s32[{n}] broadcast(one), dimensions={}
+  ROOT r = s32[256] scatter(zeros, i, ones), update_window_dims={}, inserted_window_dims={0}, scatter_dims_to_operand_dims={0}, index_vector_dim=1, to_apply=add
+}
+"""
+_ATOMICS = _HISTOGRAM.replace("s32[256]", "f32[256]").replace("s32[] ", "f32[] ").replace("ones = s32", "ones = f32")
+_GELU = """HloModule product
+
+ENTRY main {
+  x = bf16[{n},{n}] parameter(0)
+  w = bf16[{n},{n}] parameter(1)
+  y = bf16[{n},{n}] dot(x, w), lhs_contracting_dims={1}, rhs_contracting_dims={0}
+  ROOT z = bf16[{n},{n}] tanh(y)
+}
+"""
+_F8 = """HloModule f8
+
+ENTRY main {
+  x = f8e4m3fn[{n},{n}] parameter(0)
+  w = f8e4m3fn[{n},{n}] parameter(1)
+  ROOT y = f32[{n},{n}] dot(x, w), lhs_contracting_dims={1}, rhs_contracting_dims={0}
+}
+"""
+_HOST = """HloModule host
+
+ENTRY main {
+  x = f32[{n},{n}] parameter(0)
+  t = f32[{n},{n}] transpose(x), dimensions={1,0}
+  s = f32[{n},{n}] add(x, t)
+  c = f32[{n},{n}] cholesky(s), lower=true
+  ROOT e = f32[{n},{n}] exponential(c)
+}
+"""
+
+
+def _numbers(r: np.random.Generator, n: int) -> list[np.ndarray]:
+    return [r.integers(-(2**31), 2**31 - 1, n).astype(np.int32)]
+
+
+def _floats(r: np.random.Generator, n: int) -> list[np.ndarray]:
+    x = r.standard_normal(n, np.float32)
+    x[:: max(1, n // 7)] = -0.0
+    x[1 :: max(1, n // 5)] = np.nan
+    return [x]
+
+
+def _bins(r: np.random.Generator, n: int) -> list[np.ndarray]:
+    return [r.integers(-3, 260, (n, 1)).astype(np.int32)]
+
+
+def _matrices(dtype: Any) -> Callable[[np.random.Generator, int], list[np.ndarray]]:
+    return lambda r, n: [(r.standard_normal((n, n), np.float32) / np.sqrt(n)).astype(dtype) for _ in range(2)]
+
+
+def _definite(r: np.random.Generator, n: int) -> list[np.ndarray]:
+    return [np.eye(n, dtype=np.float32) * n + r.random((n, n), np.float32) / 4]
+
+
+def _programs() -> dict[str, Reach]:
+    import ml_dtypes
+
+    small, full = 65536, 1 << 22
+    bf16, f8 = _matrices(ml_dtypes.bfloat16), _matrices(ml_dtypes.float8_e4m3fn)
+    product = Reach(_GELU, (256, 4096), bf16, rtol=2e-2, atol=2e-2)
+    return {
+        "radix_sort": Reach(_SORT, (small, full), _numbers),
+        "sort_of_pairs": Reach(_PAIRS, (small, full), _floats),
+        "scan": Reach(_SCAN, (small, full), _numbers),
+        "histogram": Reach(_HISTOGRAM, (small, full), _bins),
+        "float_atomics": Reach(_ATOMICS, (4096, full), _bins, Options(deterministic=False), same_bits=False),
+        "copy_engine": replace(product, options=Options(tma="on"), emitters=frozenset({"block"})),
+        "fetching_warps": replace(product, options=Options(tma="specialized"), emitters=frozenset({"block"})),
+        "f8": Reach(_F8, (64, 4096), f8, Options(math="reassociate"), rtol=1e-3, atol=1e-3),
+        "host_step": Reach(
+            _HOST, (8, 512), _definite, Options(libraries="none"), steps=("host: ",), rtol=1e-3, atol=1e-3
+        ),
+        "library_between_graphs": Reach(
+            FACTORS,
+            (8, 8),
+            lambda r, n: [*_definite(r, n), np.array(0, np.int32)],
+            steps=("stream: ",),
+            rtol=1e-3,
+            atol=1e-3,
+        ),
+        "branches_not_taken": Reach(
+            BRANCHES,
+            (128, 128),
+            lambda r, n: [np.array(0, np.int32), _matrices(np.float32)(r, n)[0]],
+            rtol=1e-3,
+            atol=1e-3,
+        ),
+        "loops": Reach(LOOPS, (8, 8), lambda r, n: [r.random(n, np.float32)], steps=("while ",)),
+        "donation": Reach(SUM, (1000, 1000), lambda r, n: [r.random(n, np.float32) for _ in range(2)], donates=True),
+        "pool": Reach(_GELU, (64, 2048), bf16, environment=(("HERON_CUDA_ALLOCATOR", "pool"),), rtol=2e-2, atol=2e-2),
+    }
+
+
+PROGRAMS = _programs()
+
+
+def check(name: str, full: bool, recorder: Any) -> tuple[list[str], dict[str, Any]]:
+    """Run a program; what is wrong, and what became of its graphs."""
+    case = PROGRAMS[name]
+    module = case.module(full)
+    arrays = case.inputs(np.random.default_rng(0), case.sizes[full])
+    wanted = list(heron.evaluate(module, *arrays))
+    if recorder is None:
+        made: Any = heron.compile(module, "cuda", case.options)
+    else:
+        from tests.rehearsal.compiling import compile
+
+        made = compile(module, recorder, options=case.options)
+    wrong = _misses(case, made)
+    for turn in range(4):
+        wrong = wrong or [f"call {turn}: {w}" for w in _differences(case, made.run(arrays), wanted)]
+    wrong = wrong or _on_device(case, made, arrays, wanted)
+    facts = made.load().facts()
+    return wrong + [f"no graph: {why}" for why in facts["refused"]], facts
+
+
+def _misses(case: Reach, made: CudaExecutable) -> list[str]:
+    """The parts of the path that the program was to reach, and does not."""
+    there, graph = {k.emitter for k in made.kernels}, made.stage("graph")
+    missing = [f"no kernel of the emitter {e}, but {', '.join(sorted(there))}" for e in sorted(case.emitters - there)]
+    return missing + [f"nothing of the plan is '{s}'" for s in case.steps if s not in graph]
+
+
+def _on_device(case: Reach, made: CudaExecutable, arrays: list[np.ndarray], wanted: list[np.ndarray]) -> list[str]:
+    """Calls on arrays of the device, other addresses each time; results are kept until the end."""
+    device, kept = made.device, []
+    for _ in range(CALLS):
+        given: list[DeviceArray] = [put(a, device) for a in arrays]
+        kept.append(made.on_device(*given, donate=case.donates))
+    found = [[a.numpy() for a in outputs] for outputs in kept]
+    for n, outputs in enumerate(found):
+        if wrong := _differences(case, outputs, wanted):
+            return [f"call {n} on the device: {w}" for w in wrong]
+    bits = {tuple(a.tobytes() for a in outputs) for outputs in found}
+    return [f"{len(bits)} different results of {CALLS} calls"] if case.same_bits and len(bits) > 1 else []
+
+
+def _differences(case: Reach, got: list[np.ndarray], wanted: list[np.ndarray]) -> list[str]:
+    if len(got) != len(wanted):
+        return [f"{len(got)} outputs instead of {len(wanted)}"]
+    found = []
+    for n, (a, b) in enumerate(zip(got, wanted, strict=True)):
+        kind = np.float64 if a.dtype.kind not in "biu" else a.dtype
+        close = {} if a.dtype.kind in "biu" else {"rtol": case.rtol, "atol": case.atol, "equal_nan": True}
+        same = np.isclose(a.astype(kind), b.astype(kind), **close) if close else a == b
+        if not np.all(same):
+            found.append(f"output {n}: {np.size(same) - np.count_nonzero(same)} of {np.size(same)} elements differ")
+    return found
+
+
+@click.command()
+@click.argument("name", type=click.Choice(sorted(PROGRAMS)))
+@click.option("--full", is_flag=True, help="At full size.")
+@click.option("--rehearse", is_flag=True, help="On a driver that records.")
+def main(name: str, full: bool, rehearse: bool) -> None:
+    """Run one of the programs."""
+    facts: dict[str, Any] = {"name": name, "full": full}
+    os.environ.update(PROGRAMS[name].environment)
+    with contextlib.ExitStack() as stack:
+        recorder = None
+        if rehearse:
+            from tests.rehearsal.compiling import rehearsed
+
+            recorder = stack.enter_context(rehearsed(memory=4 << 30))
+        try:
+            facts["wrong"], facts["device"] = check(name, full, recorder)
+        except HeronError as error:
+            facts["wrong"] = [error.render()]
+    click.echo(json.dumps(facts))
+    sys.exit(1 if facts["wrong"] else 0)
+
+
+if __name__ == "__main__":
+    main()
