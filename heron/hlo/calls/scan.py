@@ -21,12 +21,13 @@ def body_of(i: Instruction) -> Computation:
 
 
 def _form(i: Instruction) -> str:
-    """Operands and results are those of the called computation."""
+    """Operands and results are those of the called computation. They go by numbers: names of a program may hold any
+    letters."""
     if not i.attrs.get("called_computations"):
         raise HeronError("HLO172", what_misfits(i), where=str(i), why="it calls no computation, which is the scan")
     body = body_of(i)
     made = body.root.shape.tuple_shapes or (body.root.shape,)
-    operands = ", ".join(f"{p.name}{_sized(p.shape)}" for p in body.parameters)
+    operands = ", ".join(f"x{n}{_sized(p.shape)}" for n, p in enumerate(body.parameters))
     results = ", ".join(f"y{n}{_sized(s)}" for n, s in enumerate(made))
     return f"{operands} -> {results}, flags:u32[_], partial:u32[_]"
 
