@@ -21,7 +21,7 @@ from heron.hlo.calls.python import calls_python
 from heron.hlo.ir import types
 from heron.hlo.ir.module import Module
 from heron.hlo.ir.types import ElementType
-from heron.pjrt import shardings
+from heron.pjrt import fingerprint, shardings
 from heron.pjrt.buffer import Buffer, row_major
 from heron.pjrt.compile_options import CompileOptions
 from heron.pjrt.device import PLATFORM, Device, Memory, Topology, platform_version
@@ -122,6 +122,7 @@ class Client:
         if source.entry_layout is None:  # callers see rows, whatever would suit the program
             parameters, result = (p.shape for p in source.entry.parameters), source.entry.root.shape
             source.entry_layout = tuple(p.with_default_layout() for p in parameters), result.with_default_layout()
+        name = fingerprint.of_program(program, source)
         if options.callbacks:
             _number(source, options.callbacks)
         together = shardings.works_together(source, options)
@@ -134,7 +135,7 @@ class Client:
         scheduled = stages.compilation.scheduled
         cost = program_cost(scheduled, self.target)
         seconds = cost.seconds if not together else math.inf if is_open_ended(scheduled) else cost.computing
-        facts = about(source, scheduled, seconds, together)
+        facts = about(name, source, scheduled, seconds, together)
         return LoadedExecutable(self, executable, options, facts, lambda: scheduled, lambda: source)
 
     def _placed(self, options: CompileOptions) -> CompileOptions:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Callable, Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import dataclass, replace
 from functools import cached_property, partial
 from typing import TYPE_CHECKING, Any
 
@@ -20,6 +20,7 @@ from heron.pjrt import shardings
 from heron.pjrt.buffer import Buffer, row_major
 from heron.pjrt.compile_options import CompileOptions
 from heron.pjrt.event import Event, all_of
+from heron.pjrt.fingerprint import of_executable
 
 if TYPE_CHECKING:
     from heron.pjrt.client import Client
@@ -63,14 +64,16 @@ class Given:
 class About:
     """Facts needed to run a program, in addition to its signature.
 
-    ``donated``: parameters whose buffers are the program's after a call. ``seconds``: how long a run is estimated to
-    take. ``calls_python``: whether a run may call a function of the user's, which may take its time or wait for another
-    run: the caller runs such a program, so that devices go on meanwhile. ``on_host``: results asked for in the host's
-    memory. ``together``: whether the devices share the work. ``parameter_shardings``, ``output_shardings``: those of
-    the flat global arrays, as XLA writes tiles; empty where each device runs the whole program.
+    ``fingerprint``: a name of the program as it came (`heron.pjrt.fingerprint`). ``donated``: parameters whose
+    buffers are the program's after a call. ``seconds``: how long a run is estimated to take. ``calls_python``:
+    whether a run may call a function of the user's, which may take its time or wait for another run: the caller runs
+    such a program, so that devices go on meanwhile. ``on_host``: results asked for in the host's memory.
+    ``together``: whether the devices share the work. ``parameter_shardings``, ``output_shardings``: those of the flat
+    global arrays, as XLA writes tiles; empty where each device runs the whole program.
     """
 
     name: str
+    fingerprint: str
     donated: tuple[int, ...]
     seconds: float
     calls_python: bool
@@ -299,11 +302,7 @@ class LoadedExecutable:
     @cached_property
     def fingerprint(self) -> str:
         """The same text for the same program with the same options, in every process."""
-        import heron
-        from heron.hlo.text.printer import identity
-
-        what = f"heron {heron.__version__} {self.client.target.name} {sorted(asdict(self.compile_options).items())}"
-        return hashlib.sha256(f"{what}\n{identity(self.source)}".encode()).hexdigest()
+        return of_executable(self.about.fingerprint, self.client.target.name, self.compile_options)
 
     def optimized_program(self) -> bytes:
         """The program after all passes, as the bytes of an HloModuleProtoWithConfig."""
@@ -367,14 +366,14 @@ def _value(given: Any, may_write: bool) -> np.ndarray:
     return array
 
 
-def about(source: Module, scheduled: Module, seconds: float, together: bool = False) -> About:
-    """Facts about a program, from its source and from the optimised module."""
+def about(name: str, source: Module, scheduled: Module, seconds: float, together: bool = False) -> About:
+    """Facts about a program of that fingerprint, from its source and from the optimised module."""
     donors = {number for number, _ in source.header.get("buffer_donor", ())}
     donated = tuple(sorted(_aliased(source) | donors))
     calls = any(map(calls_python, scheduled.instructions()))
     gives = source.entry_layout[1] if source.entry_layout is not None else source.entry.root.shape
     on_host = tuple(n for n, (_, s) in enumerate(gives.leaves()) if s.is_array and _is_on_host(s))
-    found = About(source.name, donated, seconds, calls, on_host)
+    found = About(source.name, name, donated, seconds, calls, on_host)
     if not together:
         return found
     parameters = shardings.of_parameters(scheduled, [p.shape for p in source.entry.parameters])

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import contextlib
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from functools import cache, partial
 from typing import TYPE_CHECKING, Any
 
@@ -52,7 +52,9 @@ def load(client: Client, data: bytes, options: CompileOptions | None) -> LoadedE
             program = made(manifest, members, "the executable")
             scheduled, source = (partial(modules.unpack, name, members) for name in (modules.SCHEDULED, _SOURCE))
             return LoadedExecutable(client, program, options, about, scheduled, source, data)
-    return client.compile(modules.unpack(_SOURCE, members), options)
+    compiled = client.compile(modules.unpack(_SOURCE, members), options)
+    compiled.about = replace(compiled.about, fingerprint=about.fingerprint)  # whatever the program came as
+    return compiled
 
 
 def _about(plain: dict[str, Any]) -> About:

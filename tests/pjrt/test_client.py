@@ -12,6 +12,7 @@ import pytest
 
 from heron import HeronError, pjrt
 from heron.hlo.ir import types
+from heron.hlo.text import parse
 from heron.pjrt.event import Event, all_of
 
 ADD = """HloModule add
@@ -170,13 +171,24 @@ def test_machine_code_comes_back_without_a_compile(
 def test_machine_code_that_does_not_fit_is_made_anew(
     client: pjrt.Client, x: pjrt.Buffer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    data = client.compile(ADD).serialize()
+    program = client.compile(ADD)
+    data = program.serialize()
     other = client.deserialize(data, pjrt.CompileOptions(overrides={"heron_math": "fast"}))
     assert other.serialize() != data and other.compile_options.options().math == "fast"
     monkeypatch.setattr("heron.pjrt.serialized._sources", lambda: "of another version")
     again = client.deserialize(data)
-    assert again.serialize() != data
+    assert again.serialize() != data and again.fingerprint == program.fingerprint != other.fingerprint
     np.testing.assert_array_equal(again.execute([x, x])[0].to_host(), [0, 2, 4, 6])
+
+
+def test_fingerprints(client: pjrt.Client) -> None:
+    """The same for the same program, as text or bytes; the same for the same module."""
+    text, module = client.compile(ADD), client.compile(parse(ADD))
+    assert text.fingerprint == client.compile(ADD.encode()).fingerprint == client.compile(ADD).fingerprint
+    assert module.fingerprint == client.compile(parse(ADD)).fingerprint
+    others = [client.compile(DONATES), client.compile(parse(DONATES))]
+    others += [client.compile(p, pjrt.CompileOptions(overrides={"heron_threads": 1})) for p in (ADD, parse(ADD))]
+    assert len({p.fingerprint for p in (text, module, *others)}) == 6
 
 
 def test_devices_work_together(client: pjrt.Client) -> None:

@@ -52,7 +52,7 @@ def partitioned() -> tuple[object, ...]:
         "{{mesh['x'=2,'y'=2], [{'y', 'x'}]}, {replicated}}",
     )
     module.spmd_output_sharding = "{{mesh['x'=2,'y'=2], [{}, {'y'}]}, {replicated}}"
-    return about(parse(SPREAD), module, 0.0, together=True), module
+    return about("", parse(SPREAD), module, 0.0, together=True), module
 
 
 def test_what_the_compiler_chose() -> None:
