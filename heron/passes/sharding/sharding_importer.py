@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from dataclasses import dataclass
 
+from heron.analysis.sharding.chosen import may_choose
 from heron.analysis.sharding.program import ProgramShardings
 from heron.hlo.ir.instruction import Instruction
 from heron.hlo.ir.module import Module
@@ -21,10 +22,6 @@ from heron.passes.sharding.model import shardy_form, tile_form
 from heron.passes.sharding.model.annotations import ENTER, LEAVE, Annotations, target
 from heron.passes.sharding.model.manual import ManualAxes, mark_manual, with_constraints
 from heron.passes.sharding.model.moved_ends import move_ends
-
-#: fields of the header: may the partitioner choose, for each leaf of the parameters and of the result
-_CHOOSE_PARAMETERS = "allow_spmd_sharding_propagation_to_parameters"
-_CHOOSE_RESULTS = "allow_spmd_sharding_propagation_to_output"
 
 
 @register
@@ -105,8 +102,9 @@ def _give_ends(module: Module, found: Annotations, devices: int) -> None:
     A sharding of the root is that of the result.
     """
     entry = module.entry
+    choose_parameters, choose_results = may_choose(module)
     leaves = [(p, n, leaf.rank) for p in entry.parameters for n, (_, leaf) in enumerate(p.shape.leaves())]
-    for (p, n, rank), chosen in zip(leaves, _flags(module, _CHOOSE_PARAMETERS, len(leaves)), strict=True):
+    for (p, n, rank), chosen in zip(leaves, choose_parameters, strict=True):
         given = found.leaves.get(p)
         if not chosen and (given is None or given[n] is None):
             given = found.leaves.setdefault(p, [None] * sum(1 for _ in p.shape.leaves()))
@@ -115,8 +113,7 @@ def _give_ends(module: Module, found: Annotations, devices: int) -> None:
     if own is not None and entry.root.opcode == "tuple" and not any(n.manual for n in own if n is not None):
         del found.leaves[entry.root]
     parts = list(entry.root.shape.leaves())
-    flags = _flags(module, _CHOOSE_RESULTS, len(parts))
-    for n, ((index, leaf), chosen) in enumerate(zip(parts, flags, strict=True)):
+    for n, ((index, leaf), chosen) in enumerate(zip(parts, choose_results, strict=True)):
         named = None if own is None else own[n]
         if named is not None:
             found.results.setdefault(index, named)
@@ -128,13 +125,6 @@ def _is_of_result(root: Instruction) -> bool:
     """Whether the sharding of the root is the result's: by axes, that of a parameter or constraint is its own."""
     text = root.extras.get("sharding")
     return root.opcode not in ("parameter", "custom-call") or text is not None and parse(text).named is None
-
-
-def _flags(module: Module, name: str, count: int) -> Sequence[bool]:
-    given = module.header.get(name)
-    if not given:
-        return (True,) * count
-    return given * count if len(given) == 1 else given
 
 
 def _whole(rank: int, devices: int) -> NamedSharding:

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 
+from heron.analysis.sharding.chosen import may_choose
 from heron.analysis.sharding.program import ProgramShardings
 from heron.analysis.sharding.propagate import Propagated, propagate
 from heron.analysis.sharding.reasons import Reasons
 from heron.hlo.ir.module import Module
 from heron.hlo.ir.op import Trait
+from heron.hlo.ir.shape import Shape
 from heron.passes.framework.base import Constraint, Pass
 from heron.passes.framework.context import PassContext
 from heron.passes.framework.registry import register
@@ -70,13 +73,19 @@ def find_shardings(
     """
     shardings = ProgramShardings.read(module)
     applied = apply_constraints(module, shardings)
-    allow = "allow_spmd_sharding_propagation_to_"
-    parameters = parameters or tuple(module.header.get(f"{allow}parameters", ()))
-    results = results or tuple(module.header.get(f"{allow}output", ()))
+    chosen = may_choose(module)
+    parameters = parameters or _of_arrays((p.shape for p in module.entry.parameters), chosen[0])
+    results = results or _of_arrays([module.entry.root.shape], chosen[1])
     constrained = {x: i.name for x, i in applied.sources.items()}
     done = propagate(module, shardings, parameters, results, constrained)
     changed = _result_apart(module, shardings, done) or applied.changed
     return shardings, done, changed
+
+
+def _of_arrays(shapes: Iterable[Shape], flags: list[bool]) -> tuple[bool, ...]:
+    """The flags of the leaves that are arrays."""
+    leaves = (leaf for s in shapes for _, leaf in s.leaves())
+    return tuple(flag for leaf, flag in zip(leaves, flags, strict=True) if leaf.is_array)
 
 
 def _result_apart(module: Module, shardings: ProgramShardings, done: Propagated) -> bool:

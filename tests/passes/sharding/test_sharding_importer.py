@@ -268,6 +268,35 @@ def test_what_the_partitioner_may_not_choose_is_whole():
     assert _texts([made.entry.root]) == ["{{[{}]}, {[{?}]}}"]
 
 
+@pytest.mark.parametrize(
+    ("flags", "whole"),
+    [
+        ("{true}", ""),
+        ("{false,false}", "abcd"),
+        ("{true,true,true,true,true,true,true}", ""),
+        ("{true,false,true}", "b"),
+        ("{false,true,true,false}", "ad"),
+    ],
+)
+def test_flags_are_for_all_for_each_parameter_or_for_each_leaf(flags: str, whole: str):
+    module = parse(f"""HloModule m, num_partitions=2, allow_spmd_sharding_propagation_to_parameters={flags}
+
+    ENTRY e {{
+      a = f32[8] parameter(0)
+      b = f32[8] parameter(1)
+      p = (f32[8], f32[8]) parameter(2)
+      c = f32[8] get-tuple-element(p), index=0
+      d = f32[8] get-tuple-element(p), index=1
+      s = f32[8] custom-call(a), custom_call_target="Sharding", sharding={{devices=[2]<=[2]}}
+      x = f32[8] add(s, b)
+      y = f32[8] add(c, d)
+      ROOT r = f32[8] add(x, y)
+    }}""")
+    given = [(p, 1 if p.shape.is_array else 2) for p in _imported(module).entry.parameters]
+    parts = [re.findall(r"\[{\??}\]", str(p.extras["sharding"])) if p.extras else ["[{?}]"] * n for p, n in given]
+    assert "".join(name for name, part in zip("abcd", sum(parts, []), strict=True) if part == "[{}]") == whole
+
+
 def test_a_result_that_is_a_parameter_gets_a_root_of_its_own():
     module = _imported(
         parse("""HloModule m, num_partitions=2
@@ -335,6 +364,13 @@ def test_refused():
       ROOT r = f32[8] negate(a)
     }""")
     assert many.code == "HLO027" and "a mesh of 4 devices in a program for 2" in many.what
+    flags = _error("""HloModule m, num_partitions=2, allow_spmd_sharding_propagation_to_output={true,false,true}
+
+    ENTRY e {
+      a = f32[8] parameter(0), sharding={devices=[2]<=[2]}
+      ROOT r = (f32[8], f32[8]) tuple(a, a)
+    }""")
+    assert flags.code == "HLO027" and flags.why == "3 flags, 2 parts with 2 arrays"
 
 
 def test_a_program_that_is_manual_as_a_whole_stays():
