@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from math import prod
 
 from heron.analysis.fusion.scatter_order import FEW, order_is_free, takes_update, update_count
+from heron.errors import HeronError
 from heron.hlo.ir import shape
 from heron.hlo.ir.computation import Computation
 from heron.hlo.ir.instruction import Instruction
@@ -136,10 +137,14 @@ class _Sorted:
         """The places in order, and the numbers of the updates that go there.
 
         Place and number are sorted as one, `place * n + number`: no two are equal, and one array is moved, not two.
+        Raises GEN001 for more than 64 bits hold.
         """
         c, i, (n,) = self.c, self.i, places.shape.dims
+        if (self.places + 1) * n >= 1 << 63:
+            what, why = f"the updates of '{i.name}' are too many to sort", f"{n} updates of {self.places} places"
+            raise HeronError("GEN001", what, where=str(i), why=why, hint="split the scatter")
         both = array(U32 if (self.places + 1) * n <= 1 << 32 else S64, [n])
-        assert (self.places + 1) * n < 1 << 63 and c.module is not None
+        assert c.module is not None
         count = splat(c, both, n)
         order = c.add("iota", [], both, like=i, iota_dimension=0)
         high = c.add("multiply", [convert(places, both.element_type), count], both, like=i)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from heron.errors import HeronError
 from heron.evaluator import evaluate
 from heron.hlo.ir.module import Module
 from heron.hlo.ir.types import S64, U32
@@ -51,3 +52,12 @@ def test_same_values(name: str) -> None:
     assert sort.shape.element_type is (S64 if name == "many places" else U32)
     for g, w in zip(evaluate(module, *inputs), want, strict=True):
         np.testing.assert_array_equal(g, w)
+
+
+def test_refuses_more_places_and_updates_than_a_number_holds(monkeypatch: pytest.MonkeyPatch) -> None:
+    huge = ("f32[6000000000,2]", "s64[2000000000,1]", "f32[2000000000,2]", "{1}", "{0}", "{0}")
+    monkeypatch.setitem(CASES, "huge", huge)
+    module, context = _program("huge"), PassContext(Options())
+    context.run_pass(registry.get("scatter-simplifier"), module)
+    with pytest.raises(HeronError, match="GEN001.*too many to sort"):
+        context.run_pass(registry.get("scatter-determinism-expander"), module)
