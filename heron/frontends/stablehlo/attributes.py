@@ -203,7 +203,7 @@ class Attributes(Cursor):
             return dims
         if token.split(".")[0] in ("#stablehlo", "#mhlo", "#chlo"):
             return self._structure(">", "<")
-        self.balanced()
+        self.skip_balanced()
         return Text(self.source.slice(first, self.n - 1))
 
     def _alias(self, at: int) -> Any:

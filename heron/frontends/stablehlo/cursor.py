@@ -118,6 +118,12 @@ class Cursor:
 
     def balanced(self) -> Text:
         """Text between brackets, and those, kept as it is written; ``->`` opens and closes nothing."""
+        first = self.n
+        self.skip_balanced()
+        return Text(self.source.slice(first, self.n - 1))
+
+    def skip_balanced(self) -> None:
+        """Pass over text between brackets, and those, without a look at its places, which takes a second reading."""
         first, open_ = self.n, []
         while True:
             token = self.tokens[self.n]
@@ -131,7 +137,7 @@ class Cursor:
                     self.unexpected(f"'{open_[-1]}'" if open_ else "a bracketed value")
             self.n += 1
             if not open_:
-                return Text(self.source.slice(first, self.n - 1))
+                return
 
     # -- types -------------------------------------------------------------------------------------------------------
     def type(self) -> Shape:

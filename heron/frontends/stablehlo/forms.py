@@ -240,7 +240,7 @@ def _by_partitioner(p: Forms, op: Operation) -> None:
     """``all_gather […] %a out_sharding=<…> : type``, which only needs to be stepped over."""
     while p.tokens[p.n] != ":":
         if p.tokens[p.n] in ("[", "{", "<", "("):
-            p.balanced()
+            p.skip_balanced()
         elif p.tokens[p.n] == END:
             p.unexpected("':' and the types")
         else:

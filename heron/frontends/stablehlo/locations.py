@@ -116,7 +116,7 @@ class Locations(Cursor):
         callee = self._location(depth + 1)
         if callee.file:
             self.n = opening
-            self.balanced()
+            self.skip_balanced()
             return callee
         self.expect("at")
         caller = self._location(depth + 1)
@@ -152,7 +152,7 @@ class Locations(Cursor):
         """The first of several that has a place."""
         self.n += 1
         if self.tokens[self.n] == "<":
-            self.balanced()
+            self.skip_balanced()
         self.expect("[")
         found = [self._location(depth + 1)]
         while self.accept(","):

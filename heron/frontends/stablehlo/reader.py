@@ -73,7 +73,7 @@ class Reader(Forms):
         if token in ("loc", "dense", "array") or token[0] in "#!":
             self.n += 1
             if self.tokens[self.n] in ("(", "<"):
-                self.balanced()
+                self.skip_balanced()
         elif token[:4] == "loc(":
             self.n += 1
         else:
@@ -234,7 +234,7 @@ class Reader(Forms):
         if token != "loc":
             return 0
         self.n += 1
-        self.balanced()
+        self.skip_balanced()
         return at
 
     # -- operations --------------------------------------------------------------------------------------------------
