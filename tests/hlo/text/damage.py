@@ -2,7 +2,7 @@
 
 Texts are those of the tests, or all in ``--folder``. Tokens, numbers, names, lines and whole instructions are dropped,
 doubled, swapped or taken from another text; types, sizes and opcodes are changed throughout. Each text is read, or
-refused by a HeronError; what verifies prints, reads back the same, compiles for the CPU and runs. A child process does
+refused by a HeronError; what verifies prints, reads back the same, compiles and runs. A child process does
 the work: what ends it, or what takes too long to compile, is written to the output folder like any other exception.
 """
 
@@ -225,11 +225,11 @@ class _Tries:
         self._module = read(job["text"])
         return "ok" if self._module is not None and small(self._module) else "refused"
 
-    def _compile(self, _: dict[str, Any]) -> str:
+    def _compile(self, job: dict[str, Any]) -> str:
         import heron
 
         assert self._module is not None
-        self._executable = heron.compile(self._module, target="cpu")
+        self._executable = heron.compile(self._module, target=job["target"])
         return "ok"
 
     def _run(self, job: dict[str, Any]) -> str:
@@ -246,10 +246,10 @@ class _Tries:
         return "ok"
 
 
-def tried(child: Child, text: str, values: bool = False) -> tuple[str, str]:
+def tried(child: Child, text: str, values: bool = False, target: str = "cpu") -> tuple[str, str]:
     """How far a text came, and what went wrong; a run without an end is not wrong, its loop may have been damaged."""
     for step in ("read", "compile", "run"):
-        answer = child.ask({"do": step, "text": text if step == "read" else "", "values": values})
+        answer = child.ask({"do": step, "text": text if step == "read" else "", "values": values, "target": target})
         status = answer["status"]
         if status == "refused" or (status == "timeout" and step == "run"):
             return f"{step} {status}", ""
@@ -264,6 +264,7 @@ def main() -> int:
     p.add_argument("--seed", type=int, default=0, help="of the first text")
     p.add_argument("--folder", type=Path, help="damage the .hlo and .txt files there instead of the tests' texts")
     p.add_argument("--limit", type=float, default=20, help="seconds for each step of a text")
+    p.add_argument("--target", default="cpu", help="to compile for: cpu, sim:sm_90, …")
     p.add_argument("--values", action="store_true", help="compare what runs with the evaluator")
     p.add_argument("--out", type=Path, default=Path("fuzz"))
     a = p.parse_args()
@@ -272,7 +273,7 @@ def main() -> int:
     with Child("tests.hlo.text.damage", a.limit, "child") as child:
         for seed in range(a.seed, a.seed + a.count):
             text = damaged(whole, seed)
-            outcome, error = tried(child, text, a.values)
+            outcome, error = tried(child, text, a.values, a.target)
             counts[outcome] += 1
             if error:
                 wrong += 1
