@@ -38,6 +38,15 @@ def test_parsing_loads_no_compiler() -> None:
     assert not _loaded(code) & {"jax", "xdsl", "llvmlite", "rich", "click"}
 
 
+def test_jax_on_another_platform_loads_no_compiler() -> None:
+    """JAX loads the plugin of every platform that is installed, and asks it whether it is wanted."""
+    code = "import os\nos.environ['JAX_PLATFORMS'] = 'cpu'\nfrom heron.pjrt import jax_plugin\njax_plugin.initialize()"
+    script = f"{code}\nimport sys\nprint(*(m for m in sys.modules if m.startswith('heron.')))"
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
+    parts = {name.split(".")[1] for name in done.stdout.split()}
+    assert parts <= {"errors", "once", "pjrt", "targets"}
+
+
 def test_public_names() -> None:
     import heron
 

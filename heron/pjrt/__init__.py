@@ -21,12 +21,16 @@ be under way when a call returns: `Event`s say when it is done, or with which er
 
 from __future__ import annotations
 
-from heron.pjrt.buffer import Buffer
-from heron.pjrt.client import Client
-from heron.pjrt.compile_options import CompileOptions
-from heron.pjrt.device import Device, Memory, Topology
-from heron.pjrt.event import Event
-from heron.pjrt.loaded import ExecuteOptions, LoadedExecutable
+import importlib
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from heron.pjrt.buffer import Buffer
+    from heron.pjrt.client import Client
+    from heron.pjrt.compile_options import CompileOptions
+    from heron.pjrt.device import Device, Memory, Topology
+    from heron.pjrt.event import Event
+    from heron.pjrt.loaded import ExecuteOptions, LoadedExecutable
 
 __all__ = [
     "Buffer",
@@ -39,3 +43,24 @@ __all__ = [
     "Memory",
     "Topology",
 ]
+
+_HOMES = {
+    "Buffer": "buffer",
+    "Client": "client",
+    "CompileOptions": "compile_options",
+    "Device": "device",
+    "Event": "event",
+    "ExecuteOptions": "loaded",
+    "LoadedExecutable": "loaded",
+    "Memory": "device",
+    "Topology": "device",
+}
+
+
+def __getattr__(name: str) -> object:
+    """Names are loaded on first use: JAX loads the plugin in each of its processes, for other platforms too."""
+    if name not in _HOMES:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    value = getattr(importlib.import_module(f"{__name__}.{_HOMES[name]}"), name)
+    globals()[name] = value
+    return value
