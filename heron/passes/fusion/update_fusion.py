@@ -171,7 +171,7 @@ def _build(c: Computation, i: Instruction, operands: list[Instruction]) -> Instr
         if update.opcode == "scatter" and _is_cheap(o, update):
             _taken_apart(c, o, members)
     for n, o in enumerate(operands):
-        if is_given(o) and o.shape.rank:
+        if o.opcode == "parameter" or (is_given(o) and o.shape.rank):
             copy = c.add("copy", [o], o.shape.with_default_layout())
             update.set_operand(n, copy)
             members.add(copy)

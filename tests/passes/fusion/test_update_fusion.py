@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from ml_dtypes import bfloat16
 
 import heron
 from heron.evaluator import Evaluator
@@ -46,6 +47,35 @@ def test_launches(operand: str, n: int, launches: int) -> None:
     assert found.tobytes() == again.tobytes()
     assert sum(len(k.instructions) for k in compiled.kernels) == launches
     assert "copy" not in compiled.trace.thunks
+
+
+def test_scalars() -> None:
+    """A scalar that may not be overwritten is copied inside, as an array is."""
+    source = """HloModule m
+
+new {
+  a = f32[] parameter(0)
+  b = bf16[] parameter(1)
+  c = f32[] parameter(2)
+  d = bf16[] parameter(3)
+  s = f32[] add(a, c)
+  ROOT t = (f32[], bf16[]) tuple(s, d)
+}
+
+ENTRY main {
+  x = f32[] parameter(0)
+  y = bf16[] parameter(1)
+  n = s32[0] parameter(2)
+  u = f32[] parameter(3)
+  v = bf16[] parameter(4)
+  ROOT s = (f32[], bf16[]) scatter(x, y, n, u, v), update_window_dims={}, inserted_window_dims={},
+    scatter_dims_to_operand_dims={}, index_vector_dim=0, to_apply=new
+}
+"""
+    inputs = [np.dtype(t).type(v) for t, v in (("f4", 1), (bfloat16, 2), ("f4", 3), (bfloat16, 4))]
+    inputs.insert(2, np.zeros(0, np.int32))
+    found = heron.compile(parse(source), "sim:sm_90", heron.Options(check="verify"))(*inputs)
+    assert [float(v) for v in found] == [4, 4]
 
 
 def test_a_loop_keeps_its_state_in_place() -> None:
