@@ -28,6 +28,7 @@ class DynamicIndexSplitter(Expander):
     name = "dynamic-index-splitter"
     opcodes = facts.opcodes(facts.has_start_operands)
     dynamic = True
+    fused = True
 
     def matches(self, i: Instruction) -> bool:
         return i.operands[-1].shape.rank == 1 and len(i.operands) == self._first(i) + 1

@@ -20,11 +20,13 @@ class Expander(Pass):
     """Replaces every instruction with one of `opcodes` that `matches` by what `expand` makes of it.
 
     Instructions with dynamic dimensions stay, unless the pass is ``dynamic``: expansions are written for static sizes.
+    Those in fusions that a program came with stay, unless it is for them, too (``fused``): for forms without a kernel.
     What `expand` adds to the computation gets the metadata of what it stands for.
     """
 
     opcodes: ClassVar[frozenset[str]] = frozenset()
     dynamic: ClassVar[bool] = False
+    fused: ClassVar[bool] = False
 
     def __init_subclass__(cls) -> None:
         if cls.run is Expander.run:  # others may do more
@@ -34,7 +36,7 @@ class Expander(Pass):
         changed = False
         code = type(self).expand.__code__
         where = f"{PurePath(code.co_filename).name}:{code.co_firstlineno}"
-        for c in module.computations_to_rewrite():
+        for c in module.computations if self.fused else module.computations_to_rewrite():
             found = [i for i in c.instructions if i.opcode in self.opcodes and self._takes(i)]
             for i in found:
                 if not ctx.may_fire("expand", where, i):

@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+import heron
 from heron.evaluator import Evaluator
 from heron.hlo.ir.module import Module
 from heron.hlo.ir.types import by_name
@@ -130,6 +131,20 @@ def test_exact(name: str, body: str) -> None:
     leaves = [s for p in module.entry.parameters for _, s in p.shape.leaves()]
     inputs = [random_array(s.element_type, s.dims, np.random.default_rng(3)) for s in leaves]
     assert_same_values(name, module, inputs, exact=True)
+
+
+@pytest.mark.parametrize("target", ["cpu", "sim:sm_90"])
+def test_one_vector_of_starts_in_a_fusion(target: str) -> None:
+    """Fusions that a program came with have no other form of it a kernel could compute."""
+    module = parse("""HloModule m
+f { x = f32[4,8] parameter(0) u = f32[2,3] parameter(1) i = s32[2] parameter(2)
+  c = s32[2] constant({1, 2}) p = f32[2,3] dynamic-slice(x, c), dynamic_slice_sizes={2,3}
+  v = f32[2,3] add(p, u) ROOT r = f32[4,8] dynamic-update-slice(x, v, i) }
+ENTRY e { x = f32[4,8] parameter(0) u = f32[2,3] parameter(1) i = s32[2] parameter(2)
+  ROOT r = f32[4,8] fusion(x, u, i), kind=kLoop, calls=f }""")
+    rng = np.random.default_rng(5)
+    inputs = [rng.normal(size=d).astype(np.float32) for d in ((4, 8), (2, 3))] + [np.array([2, 7], np.int32)]
+    np.testing.assert_array_equal(heron.compile(module, target)(*inputs), heron.evaluate(module, *inputs)[0])
 
 
 GROUPS = [
