@@ -6,6 +6,10 @@ merged (`Reducer.in_parts`) start from the identity where the computation is one
 minimum, maximum, and, or, xor), so that the initial value is counted once however the work is cut; small floats
 accumulate in f32, and float sums may be reassociated, which lets LLVM keep several vectors of them. Any other
 computation, and a reduce of several arrays, starts every partial result from the initial values, as XLA does.
+
+Such a computation may keep one of two sides that it cannot tell apart: of two NaN the first. Which one depends on the
+order. Where it also keeps the side's position, partial results are merged in the order of positions, so that the result
+is that of elements taken one after the other.
 """
 
 from __future__ import annotations
@@ -23,6 +27,7 @@ from heron.codegen.elemental.control import apply
 from heron.codegen.elemental.convert import convert
 from heron.codegen.elemental.emitter import FunctionEmitter
 from heron.codegen.elemental.floats import is_small, narrow
+from heron.codegen.elemental.logic import compare
 from heron.codegen.elemental.values import Value, scalar_of, tuple_of
 from heron.codegen.ir.types import compute_type, scalar_type
 from heron.hlo import facts
@@ -147,6 +152,9 @@ class Reducer:
 
     def merge(self, e: FunctionEmitter, a: Sequence[SSAValue], b: Sequence[SSAValue]) -> list[SSAValue]:
         """Two partial results as one."""
+        k = _position(self.computation) if self.hero.opcode == "reduce" else None  # a scan's parts come in order
+        if k is not None:
+            a, b = self._by_position(e, k, a, b)
         return self.pack(e, self.combine(e, self.unpack(e, a), self.unpack(e, b)))
 
     def finish(self, e: FunctionEmitter, accumulators: Sequence[SSAValue]) -> Value:
@@ -166,6 +174,17 @@ class Reducer:
         inner.b.terminate(func.ReturnOp, results)
         e.kernel.add_function(symbol, block, self.packed_types, private=True)
         return symbol
+
+    def _by_position(
+        self, e: FunctionEmitter, k: int, a: Sequence[SSAValue], b: Sequence[SSAValue]
+    ) -> tuple[list[SSAValue], list[SSAValue]]:
+        """Two partial results, first the one whose accumulator `k` is less."""
+        is_later = compare(e, "GT", self.unpack(e, a)[k], self.unpack(e, b)[k], self.types[k])
+        pairs = [*zip(a, b, strict=True)]
+        return (
+            [e.b.op(arith.SelectOp, is_later, y, x, type=x.type) for x, y in pairs],
+            [e.b.op(arith.SelectOp, is_later, x, y, type=x.type) for x, y in pairs],
+        )
 
     def _identity(self) -> complex:
         """The identity of the operation; -0.0 for sums unless the initial value is +0.0 itself."""
@@ -203,6 +222,18 @@ def _known_operation(hero: Instruction) -> str:
     if hero.shape.element_type.is_complex and root.opcode not in ("add", "multiply"):
         return ""
     return root.opcode
+
+
+def _position(computation: Computation) -> int | None:
+    """The accumulator that says where the kept element stands: an integer selected from one side or the other."""
+    results = computation.root.operands if computation.root.opcode == "tuple" else ()
+    for k, i in enumerate(results):
+        if i.opcode != "select" or not i.shape.element_type.is_integer:
+            continue
+        numbers = [o.attrs.get("number") for o in i.operands[1:] if o.opcode == "parameter"]
+        if sorted(numbers) == [k, k + len(results)]:
+            return k
+    return None
 
 
 #: ops that fix the precision of a computation's values: with one inside, accumulation stays in the stated type

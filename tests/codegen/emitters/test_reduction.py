@@ -185,6 +185,28 @@ def test_argmax(sizes: str, kept: int, dim: int) -> None:
     assert check_sim(source, [x]).emitter == "reduce"
 
 
+ALIKE = {
+    "the first NaN": "nan = pred[] compare(a, a), direction=NE  more = pred[] compare(a, b), direction=GT  take = pred[] or(more, nan)",
+    "the last of the largest": "take = pred[] compare(a, b), direction=GT",
+    "the first of the largest": "take = pred[] compare(a, b), direction=GE",
+}
+
+
+@pytest.mark.parametrize(("sizes", "kept", "dim"), [("2,400", 2, 1), ("90,37", 37, 0), ("150,3", 3, 0)])
+@pytest.mark.parametrize("name", ALIKE)
+def test_the_order_of_elements_that_compare_alike(name: str, sizes: str, kept: int, dim: int) -> None:
+    """Partial results are of elements far apart; the one kept is that of elements in order."""
+    source = ARGMAX.replace("SIZES", sizes).replace("KEPT", str(kept)).replace("DIM", str(dim))
+    before, _, after = source.partition("  more = ")
+    source = (
+        f"{before}  {ALIKE[name]}\n  v = f32[] select(take, a, b) k = s32[] select(take, i, j)\n"
+        + after[after.index("  ROOT t") :]
+    )
+    x = RNG.choice(np.array([0, 1, 2, np.nan] if "NaN" in name else [0, 1, 2]), [int(n) for n in sizes.split(",")])
+    check(source, [x.astype(np.float32)])
+    check_sim(source, [x.astype(np.float32)])
+
+
 def test_positions_of_maxima_are_kept_in_lanes() -> None:
     """LLVM cannot reassociate a choice by comparisons: partial results lie beside each other instead."""
     source = ARGMAX.replace("SIZES", "9,400").replace("KEPT", "9").replace("DIM", "1")
