@@ -37,12 +37,24 @@ BORDERS = frozenset({
     "SPMDFullToShardShape", "SPMDShardToFullShape", "xla.sdy.GlobalToLocalShape", "xla.sdy.LocalToGlobalShape",
 })  # fmt: skip
 
+
+
+def _border_form(i: Instruction) -> str:
+    """As many results as operands, each of its operand's element type and rank."""
+    shapes = [o.shape for o in i.operands]
+    if not shapes or not all(s.is_array for s in shapes):
+        return ""
+    arrays = [f"{s.element_type}[{','.join('_' * s.rank)}]" for s in shapes]
+    into, out = (", ".join(f"{letter}{n}:{a}" for n, a in enumerate(arrays)) for letter in "xy")
+    return f"{into} -> {out}"
+
+
 #: markers that are left have no value to give; borders are for several devices
 CALLS = (
     Call("marker", tuple(MARKERS)),
     *(
         Call(
-            name, (name,),
+            name, (name,), _border_form,
             refusal="it cuts values up among several devices, and the program is compiled for one",
             hint="a program whose header says num_partitions=N is partitioned; `heron run FILE --devices N` runs it",
         )

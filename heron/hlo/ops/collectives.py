@@ -14,6 +14,7 @@ from heron.errors import HeronError
 from heron.hlo.ir.op import Attr, AttrKind, Op, Trait, op, reject
 from heron.hlo.ir.shape import Shape, scalar, tuple_
 from heron.hlo.ir.types import U32
+from heron.hlo.meaning.batched import simple_opcode
 from heron.hlo.meaning.combine import Combiner
 from heron.hlo.ops.rules import attr, default, given, need_arrays, need_dim, need_dims, stated
 
@@ -187,11 +188,26 @@ class AllReduce(Collective):
     attributes = {**GROUPS, **GLOBAL_IDS, **TO_APPLY}
 
     def shape(self, i: Instruction, *operands: Shape) -> Shape:
-        attr(i, "to_apply")
-        return super().shape(i, *operands)
+        result = super().shape(i, *operands)
+        _need_combiner(i, operands)
+        return result
 
     def exchanged(self, ev: Evaluation, i: Instruction, members: Members, operands: Arrays) -> Arrays:
         return ev.exchange(i, members, operands, lambda brought: _combined(ev, i, brought))
+
+
+def _need_combiner(i: Instruction, operands: tuple[Shape, ...]) -> None:
+    """Rejects a computation that does not make one scalar of two; all but a single op also needs the operands' kind."""
+    body = attr(i, "to_apply")
+    given, gives = [p.shape for p in body.parameters], body.root.shape
+    if len(given) != 2 or not all(s.is_array and not s.rank and s.bare is gives.bare for s in given):
+        why = f"it makes {gives.bare} of ({', '.join(str(s.bare) for s in given)})"
+        reject(i, f"to_apply={body.name} must make one scalar of two of its type", why)
+    if simple_opcode(body) is not None:
+        return
+    for n, s in enumerate(operands):
+        if s.element_type.kind != gives.element_type.kind:
+            reject(i, f"operand {n} is not of the kind that {body.name} combines", f"{s} and {gives.bare}")
 
 
 def _combined(ev: Evaluation, i: Instruction, brought: list[Arrays]) -> Arrays:
@@ -241,7 +257,7 @@ class ReduceScatter(Collective):
 
     def shape(self, i: Instruction, *operands: Shape) -> Shape:
         super().shape(i, *operands)
-        attr(i, "to_apply")
+        _need_combiner(i, operands)
         return need_stated(i, operands, need_one_dimension(i, operands[0].rank), grows=False)
 
     def exchanged(self, ev: Evaluation, i: Instruction, members: Members, operands: Arrays) -> Arrays:

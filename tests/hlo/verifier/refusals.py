@@ -37,6 +37,14 @@ add2 {
   ROOT add2.g = (f32[], f32[]) tuple(add2.e, add2.f)
 }
 
+halved {
+  halved.a = f32[] parameter(0)
+  halved.b = f32[] parameter(1)
+  halved.c = f32[] add(halved.a, halved.b)
+  halved.d = f32[] constant(0.5)
+  ROOT halved.e = f32[] multiply(halved.c, halved.d)
+}
+
 negate {
   negate.a = f32[] parameter(0)
   ROOT negate.b = f32[] negate(negate.a)
