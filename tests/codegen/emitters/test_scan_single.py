@@ -62,6 +62,23 @@ def test_values(shape: tuple[int, ...], type_: str, op: str, init: str, how: dic
     check(source, [RNG.integers(-3, 4, shape).astype(dtype)])
 
 
+def test_two_scans_of_one_program() -> None:
+    """What the second one reads has a name with a dot."""
+    first = program((9000,), "f32", "add", "0")
+    twice = (
+        first.replace("ROOT s =", "s =").removesuffix("}")
+        + """
+  w = f32[9000] add(x, y)
+  q = f32[9000] reduce-window(w, z), window={size=9000 pad=8999_0}, to_apply=f
+  ROOT t = (f32[9000], f32[9000]) tuple(s, q) }"""
+    )
+    exe = compile(parse(twice), target="sim:sm_90")
+    assert {k.emitter for k in exe.kernels} == {"scan"}
+    x = RNG.integers(-3, 4, 9000).astype(np.float32)
+    for g, w in zip(exe.run([x]), evaluate(parse(twice), x), strict=True):
+        assert np.array_equal(g, w)
+
+
 def test_several_arrays() -> None:
     """A running maximum and where it was."""
     n = 5000
