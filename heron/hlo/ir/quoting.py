@@ -24,7 +24,7 @@ def _unescape(match: re.Match[str]) -> str:
     text = match.group()[1:]
     if text[0] in "xX" and len(text) > 1:
         return chr(int(text[-2:], 16))
-    if text.isdigit():
+    if text[0] in "01234567":
         return chr(int(text, 8) & 0xFF)
     return _ESCAPES.get(text, text)
 
