@@ -143,3 +143,19 @@ def test_views_that_meet_again_are_read_once() -> None:
   a = f32[8,8]{1,0} add(b, c)
   ROOT t = f32[8,8]{1,0} add(a, y)"""))  # fmt: skip
     assert kernels == ["add"]
+
+
+def test_what_an_update_writes_into_stays_in_memory_though_others_compute_it() -> None:
+    """The zeros are what indices are clamped to, and what is updated."""
+    module, told, kernels = fuse(entry("""
+  k = s32[3000]{0} parameter(0)
+  zero = s32[] constant(0)
+  zeros = s32[3000]{0} broadcast(zero), dimensions={}
+  m = s32[3000]{0} maximum(zeros, k)
+  i = s32[3000,1]{1,0} reshape(m)
+  one = s32[] constant(1)
+  ones = s32[3000]{0} broadcast(one), dimensions={}
+  ROOT c = s32[3000]{0} scatter(zeros, i, ones), update_window_dims={}, inserted_window_dims={0}, scatter_dims_to_operand_dims={0}, index_vector_dim=1, to_apply=plus""", PLUS.replace("f32", "s32")))  # fmt: skip # noqa: E501
+    scatter = next(i for i in module.instructions() if i.opcode == "scatter")
+    assert scatter.operands[0].opcode == "parameter" and "scatter" in kernels
+    assert about("m", told) == [(False, "it computes itself what 'c' (scatter) needs in memory")]

@@ -100,6 +100,8 @@ class Kernels:
         x = producer.root
         if x in reader.refused:
             return f"'{reader.root.name}' ({reader.root.opcode}) needs it in memory"
+        if not reader.refused.isdisjoint(producer.members):
+            return f"it computes itself what '{reader.root.name}' ({reader.root.opcode}) needs in memory"
         if not reader.overwritten.isdisjoint(producer.work.reads):
             return "it is computed from what the kernel overwrites"
         if len(reader.members) + len(producer.members) > self.instructions:
