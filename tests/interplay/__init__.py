@@ -1,6 +1,6 @@
 """Whether features meet well: several fragments joined in one program against the same fragments one by one.
 
-``python -m tests.interplay --count 2000`` draws programs of 2 to 6 fragments of a library of some 800 (`fragments`: a
+``python -m tests.interplay --count 2000`` draws programs of 2 to 6 fragments of a library of some 1,200 (`fragments`: a
 few lines of JAX each, or StableHLO where JAX has no words for it), joined side by side, one feeding the next, in one
 loop, scan, branch or map, with an input or an output in common, with donated inputs, and all of this nested (`joins`).
 JAX lowers a program to StableHLO without running it; heron runs it on the evaluator, the CPU and the simulated GPU. The

@@ -20,7 +20,7 @@ from tests.interplay import report
 from tests.interplay.library import families, library
 from tests.interplay.program import alone, draw, read
 from tests.interplay.reducing import keep
-from tests.interplay.running import TARGETS, XLA, Job, Outcome, run
+from tests.interplay.running import TARGETS, XLA, Job, Outcome, drawn_targets, run
 
 
 def main() -> int:
@@ -44,7 +44,8 @@ def main() -> int:
     else:
         numbers = range(a.start, a.start + a.count)
         programs = {n: draw(a.seed, n, names, a.least, a.most, devices=a.devices) for n in numbers}
-    jobs = [Job(p, tuple(a.targets.split(",")), n) for n, p in programs.items() if n not in done]
+    kept = str((a.out / "parts").absolute())
+    jobs = [Job(p, drawn_targets(a.targets, n), n, kept) for n, p in programs.items() if n not in done]
     begin = time.monotonic()
     with path.open("a") as file:
         for k, (index, outcome) in enumerate(results(run, jobs, a.jobs, a.timeout)):
@@ -76,7 +77,11 @@ def _arguments() -> Any:
     p.add_argument("--most", type=int, default=6, help="fragments of a program, at most")
     p.add_argument("--family", default="", help=f"only of {','.join(families())}")
     p.add_argument("--only", default="", metavar="NAME,NAME", help="only these fragments")
-    p.add_argument("--targets", default="", help=f"of {','.join(TARGETS)},{XLA}; without it all but {XLA}")
+    p.add_argument(
+        "--targets",
+        default="",
+        help=f"of {','.join(TARGETS)},{XLA}; without it all but {XLA}; NAME/4 for every 4th program",
+    )
     p.add_argument("--devices", type=int, default=0, help="spread the programs over as many at most, on cpu")
     p.add_argument("--alone", action="store_true", help="each fragment by itself")
     p.add_argument("--jobs", type=int, default=1, help="processes")
@@ -105,7 +110,7 @@ def _names(a: Any) -> Sequence[str]:
 
 
 def _one(a: Any) -> int:
-    job = Job(read(a.program), tuple(a.targets.split(",")))
+    job = Job(read(a.program), drawn_targets(a.targets, 0))
     outcome = next(iter(results(run, [job], 1, a.timeout)))[1]
     outcome = _each(job, a.timeout) if isinstance(outcome, Lost) else outcome
     report.fault(report.row("", job, outcome))
@@ -118,7 +123,7 @@ def _one(a: Any) -> int:
 def _each(job: Job, seconds: float) -> Outcome:
     """A job that was lost, target by target, to know which one it was."""
     whole = Outcome()
-    jobs = [Job(job.program, (t,), job.number) for t in job.targets]
+    jobs = [Job(job.program, (t,), job.number, job.kept) for t in job.targets]
     for index, outcome in results(run, jobs, 1, seconds):
         target = job.targets[index]
         if isinstance(outcome, Lost):

@@ -44,7 +44,8 @@ class Spec:
     def draw(self, rng: np.random.Generator) -> np.ndarray:
         """Random values of the domain."""
         values = DOMAINS[self.domain](rng, self)
-        return np.asarray(values).astype(self.dtype)
+        with np.errstate(over="ignore", invalid="ignore"):  # narrow types have no 1e30
+            return np.asarray(values).astype(self.dtype)
 
 
 def _plain(rng: np.random.Generator, s: Spec) -> Any:
@@ -66,6 +67,19 @@ def _distinct(rng: np.random.Generator, s: Spec) -> Any:
     return (values.reshape(s.dims) + 0.25) / (max(count, 4) / 4) if s.dtype.kind in "fcV" else values.reshape(s.dims)
 
 
+#: what functions and orders of floats differ on; subnormals are apart, XLA takes them as zero
+_CORNERS = (0.0, -0.0, np.inf, -np.inf, np.nan, 1.0, -1.0, 0.5, -2.5, 3.0, 300.0, -65504.0, 1e30)
+
+
+def _ends(rng: np.random.Generator, s: Spec) -> Any:
+    """Integers at both ends of their type, and around 0."""
+    wide = s.type not in ("s4", "u4")
+    low, high = (np.iinfo(s.dtype).min, np.iinfo(s.dtype).max) if wide else (0, 15) if s.type == "u4" else (-8, 7)
+    below = [] if low == 0 else [-1, -2, -5]
+    choices = [low, low + 1, high, high - 1, high // 2, 0, 1, 2, 3, 7, *below]
+    return np.array(choices, s.dtype)[rng.integers(0, len(choices), s.dims)]
+
+
 DOMAINS: dict[str, Callable[[np.random.Generator, Spec], Any]] = {
     "": _plain,
     "positive": lambda rng, s: rng.uniform(0.5, 3, s.dims),
@@ -80,6 +94,8 @@ DOMAINS: dict[str, Callable[[np.random.Generator, Spec], Any]] = {
     "nonzero": lambda rng, s: rng.integers(1, 9, s.dims),
     "bits": lambda rng, s: rng.integers(0, 2 ** (8 * s.dtype.itemsize), s.dims, dtype=np.uint64),
     "shift": lambda rng, s: rng.integers(0, 8 * s.dtype.itemsize + 2, s.dims),
+    "corners": lambda rng, s: rng.choice(np.array(_CORNERS), s.dims),
+    "ends": _ends,
     "key": lambda rng, s: rng.integers(0, 2**32, s.dims, dtype=np.uint64),
 }
 

@@ -7,8 +7,9 @@ import os
 import time
 import traceback
 import warnings
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
+from functools import cache, partial
 
 import numpy as np
 
@@ -17,6 +18,7 @@ from heron.hlo.ir.module import Module
 from heron.options import Options
 from tests.interplay.judging import Judge
 from tests.interplay.program import Program
+from tests.interplay.references import keep_parts
 
 #: `cpu:jax` is the CPU with JAX's own handlers of custom calls, as programs under JAX have it
 TARGETS = ("eval", "cpu", "cpu:jax", "sim:sm_90")
@@ -30,6 +32,8 @@ class Job:
     program: Program
     targets: tuple[str, ...] = TARGETS
     number: int = -1
+    kept: str = ""
+    """Folder where XLA's code of parts is kept for later runs; they meet the same parts again and again."""
 
 
 @dataclass
@@ -45,9 +49,17 @@ class Outcome:
         return [t for t, kind in self.kinds.items() if kind in FAULTS and t != XLA]
 
 
+def drawn_targets(text: str, number: int) -> tuple[str, ...]:
+    """The targets of a program of this number: ``sim:sm_90/4`` is one of every fourth."""
+    found = [t.partition("/") for t in text.split(",")]
+    return tuple(name for name, _, every in found if number % int(every or 1) == 0)
+
+
 def run(job: Job) -> Outcome:
     """Lower, run and judge; nothing a program does escapes but the end of the process."""
     os.environ.setdefault("JAX_PLATFORMS", "cpu")
+    if job.kept:
+        keep_parts(job.kept)
     warnings.filterwarnings("ignore", "Some donated buffers were not usable")
     outcome = Outcome()
     begin = time.perf_counter()
@@ -62,11 +74,12 @@ def run(job: Job) -> Outcome:
         outcome.kinds["jax"], outcome.texts["jax"] = "exception", traceback.format_exc(limit=-4)
         return outcome
     outcome.seconds["parts"] = time.perf_counter() - begin
+    module = cache(partial(imported, text))
     for target in job.targets:
         if target.endswith(":jax") and "custom_call" not in text:
             continue  # there is nothing to call
         begin = time.perf_counter()
-        kind, detail = _on(target, judge, job.program.donated)
+        kind, detail = _on(target, module, judge, job.program.donated)
         outcome.kinds[target] = kind
         if detail:
             outcome.texts[target] = detail
@@ -74,12 +87,12 @@ def run(job: Job) -> Outcome:
     return outcome
 
 
-def _on(target: str, judge: Judge, donated: bool) -> tuple[str, str]:
+def _on(target: str, module: Callable[[], Module], judge: Judge, donated: bool) -> tuple[str, str]:
     try:
         if target == XLA:
             found = judge.whole
         else:
-            found = computed(target, imported(judge.text), judge.inputs, donated)
+            found = computed(target, module(), judge.inputs, donated)
         verdict = judge.verdict(found)
         return verdict.kind, f"output {verdict.output}: {verdict.detail}" if verdict.detail else ""
     except HeronError as error:
