@@ -17,6 +17,7 @@ from heron.analysis.fusion.fusion import Fusion, as_fusion, row_major
 from heron.analysis.fusion.in_place import updates
 from heron.analysis.fusion.prefix_scan import Scan, scan_of
 from heron.analysis.fusion.products import as_reduction
+from heron.analysis.fusion.reduce_order import in_any_order
 from heron.analysis.fusion.reduction import ReductionForm
 from heron.analysis.fusion.rowwise import RowwiseForm, rows_of
 from heron.analysis.fusion.scatter import Scatter, only_scatter
@@ -247,7 +248,7 @@ def _heroes(root: Instruction) -> Iterator[tuple[Instruction, str]]:
             yield i, f"'{i.name}' is a scan along dimension {scan.dimension}"
         elif i.opcode == "reduce":
             combined = i.operands[0].shape.num_elements // max(1, _result_elements(i))
-            if combined >= MIN_REDUCED:
+            if combined >= MIN_REDUCED and in_any_order(i):
                 yield i, f"'{i.name}' reduces {combined} elements to one"
         elif i.opcode in _EPILOGUE or i.opcode == "map" or (i.op.is_elementwise and moves_elements(i)):
             stack.extend(reversed(i.operands))

@@ -10,6 +10,7 @@ from typing import TypeAlias
 from heron.analysis.fusion.fusion import Fusion, is_pointwise
 from heron.analysis.fusion.loop_space import joined_runs, steps, walk
 from heron.analysis.fusion.partition import Partition
+from heron.analysis.fusion.reduce_order import in_any_order
 from heron.analysis.indexing.expr import Const, Expr, dims
 from heron.analysis.indexing.hlo_maps import (
     Index,
@@ -167,6 +168,9 @@ def form_of(fusion: Fusion) -> ReductionForm | str:
     for (sizes, _), members in groups.items():
         if not prod(sizes):
             return f"'{members[0].name}' reduces nothing"
+        ordered = next((i for i in members if not in_any_order(i)), None)
+        if ordered is not None:
+            return f"'{ordered.name}' combines elements in their order"
     order = fusion.computation.post_order()
     places = {key: _places(order, members) for key, members in groups.items()}
     above = {key: _above(order, members) for key, members in groups.items()}

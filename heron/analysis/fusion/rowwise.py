@@ -12,6 +12,7 @@ from math import prod
 
 from heron.analysis.fusion.fusion import Fusion, row_major
 from heron.analysis.fusion.partition import Partition, partition
+from heron.analysis.fusion.reduce_order import in_any_order
 from heron.analysis.fusion.reduction import arrays_of
 from heron.analysis.indexing.expr import Const, Dim
 from heron.hlo.facts import is_leaf
@@ -63,7 +64,7 @@ def rows_of(fusion: Fusion) -> RowwiseForm | None:
     """The row-wise kernel of a fusion; None if it is none, or if no value of a row needs a reduction of that row."""
     order = fusion.computation.post_order()
     reduces = tuple(i for i in order if i.opcode == "reduce")
-    if not reduces:
+    if not reduces or not all(map(in_any_order, reduces)):
         return None
     dims = reduces[0].operands[0].shape.dims
     kept = len(dims) - len(reduces[0].dimensions)

@@ -7,9 +7,9 @@ minimum, maximum, and, or, xor), so that the initial value is counted once howev
 accumulate in f32, and float sums may be reassociated, which lets LLVM keep several vectors of them. Any other
 computation, and a reduce of several arrays, starts every partial result from the initial values, as XLA does.
 
-Such a computation may keep one of two sides that it cannot tell apart: of two NaN the first. Which one depends on the
-order. Where it also keeps the side's position, partial results are merged in the order of positions, so that the result
-is that of elements taken one after the other.
+Partial results are those of elements far apart, so the sides of the computation change places
+(`heron.analysis.fusion.reduce_order`). Where it keeps one side and its position they are merged by position: of two NaN
+the first is kept.
 """
 
 from __future__ import annotations
@@ -21,6 +21,7 @@ from xdsl.dialects import arith, func
 from xdsl.dialects.utils import FastMathFlag
 from xdsl.ir import Attribute, Block, Operation, SSAValue
 
+from heron.analysis.fusion.reduce_order import position_of
 from heron.codegen.elemental.arithmetic import binary
 from heron.codegen.elemental.constants import scalar_constant
 from heron.codegen.elemental.control import apply
@@ -152,7 +153,7 @@ class Reducer:
 
     def merge(self, e: FunctionEmitter, a: Sequence[SSAValue], b: Sequence[SSAValue]) -> list[SSAValue]:
         """Two partial results as one."""
-        k = _position(self.computation) if self.hero.opcode == "reduce" else None  # a scan's parts come in order
+        k = position_of(self.hero) if self.hero.opcode == "reduce" else None  # a scan's parts come in order
         if k is not None:
             a, b = self._by_position(e, k, a, b)
         return self.pack(e, self.combine(e, self.unpack(e, a), self.unpack(e, b)))
@@ -222,18 +223,6 @@ def _known_operation(hero: Instruction) -> str:
     if hero.shape.element_type.is_complex and root.opcode not in ("add", "multiply"):
         return ""
     return root.opcode
-
-
-def _position(computation: Computation) -> int | None:
-    """The accumulator that says where the kept element stands: an integer selected from one side or the other."""
-    results = computation.root.operands if computation.root.opcode == "tuple" else ()
-    for k, i in enumerate(results):
-        if i.opcode != "select" or not i.shape.element_type.is_integer:
-            continue
-        numbers = [o.attrs.get("number") for o in i.operands[1:] if o.opcode == "parameter"]
-        if sorted(numbers) == [k, k + len(results)]:
-            return k
-    return None
 
 
 #: ops that fix the precision of a computation's values: with one inside, accumulation stays in the stated type

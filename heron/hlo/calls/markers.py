@@ -38,7 +38,6 @@ BORDERS = frozenset({
 })  # fmt: skip
 
 
-
 def _border_form(i: Instruction) -> str:
     """As many results as operands, each of its operand's element type and rank."""
     shapes = [o.shape for o in i.operands]

@@ -88,7 +88,7 @@ def reduce(combine: Combiner, arrays: Arrays, inits: Arrays, dims: tuple[int, ..
     start = tuple(np.broadcast_to(v, shape) for v in inits)
     if arrays[0].size == 0:
         return combine.leave(start)
-    flat = combine.enter(tuple(a.transpose(*dims, *kept).reshape(-1, *shape) for a in arrays))
+    flat = combine.enter(tuple(a.transpose(*sorted(dims), *kept).reshape(-1, *shape) for a in arrays))
     return combine.leave(combine(start, combine.fold(flat)))
 
 
@@ -96,7 +96,7 @@ def reduce_window(combine: Combiner, arrays: Arrays, inits: Arrays, window: Wind
     """`arrays` reduced in each window; padding and dilation holes are left out, as XLA does."""
     arrays, inits = combine.enter(arrays), combine.enter(inits)
     valid = np.ones((1,) * len(window), bool)
-    for axis, w in enumerate(window):
+    for axis, w in reversed([*enumerate(window)]):  # so that elements keep their order
         arrays, valid = _spread(arrays, valid, inits, axis, w)
         arrays, valid = _slide(combine, arrays, valid, axis, w)
     start = tuple(np.broadcast_to(v, arrays[0].shape) for v in inits)

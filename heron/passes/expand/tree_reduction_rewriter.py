@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from math import prod
 
+from heron.analysis.fusion.reduce_order import in_any_order
 from heron.analysis.values.splat import splat_value
 from heron.hlo import facts
 from heron.hlo.facts import combiner
@@ -80,6 +81,8 @@ class TreeReductionRewriter(Pass):
         elements = prod(sizes[d] for d in i.dimensions)
         if not elements or not prod(kept):
             return 0
+        if not in_any_order(i) and sum(sizes[d] > 1 for d in i.dimensions) > 1:
+            return 0  # parts of one of several dimensions do not follow each other
         inner = 1
         for d in reversed(range(len(sizes))):
             if d in i.dimensions and sizes[d] > 1:

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
+from heron.analysis.fusion.reduce_order import in_any_order, may_swap
 from heron.hlo.ir.instruction import Instruction
 from heron.hlo.ir.literal import Literal
 from heron.hlo.ir.shape import Shape, tuple_
@@ -144,11 +145,27 @@ def broadcast(i: Instruction, rows: Rows) -> Made:
 def reduce(i: Instruction, rows: Rows) -> Made:
     """Over the first operand's order; the others follow it."""
     dims, gone = order(i.operands[0].shape), i.attrs["dimensions"]
+    if not in_any_order(i):
+        dims = _in_step(dims, gone)
     kept = [d for d in dims if d not in gone]
     left = sorted(kept)
     found = tuple([left.index(d) for d in kept])
     operands = _same_rank(i, rows, dims, len(dims))
     return _like(i, operands, _result(i, found), dimensions=_positions(dims, gone)), found
+
+
+def reduce_window(i: Instruction, rows: Rows) -> Made:
+    x, window = i.operands[0].shape, i.attrs["window"]
+    dims = order(x)
+    if not may_swap(i.to_apply):
+        dims = _in_step(dims, [d for d, w in enumerate(window) if w.size > 1])
+    return _like(i, _same_rank(i, rows, dims, x.rank), _result(i, dims), window=_placed(window, dims)), dims
+
+
+def _in_step(dims: Order, walked: Sequence[int]) -> Order:
+    """An order with the dimensions in `walked` one after the other, in the places that they have together."""
+    rest = iter(sorted(walked))
+    return tuple([next(rest) if d in walked else d for d in dims])
 
 
 def _positions(dims: Order, gone: Sequence[int]) -> tuple[int, ...]:
@@ -290,7 +307,7 @@ RULES: dict[str, Rule] = {
     "iota": _along("iota_dimension"),
     "pad": _for_each("padding"),
     "reduce": reduce,
-    "reduce-window": _for_each("window"),
+    "reduce-window": reduce_window,
     "reshape": reshape,
     "reverse": _along("dimensions"),
     "rng": row_by_row,
