@@ -6,6 +6,7 @@ all ops that follow choose anew until nothing changes any more, and keeps that i
 its values take no more memory. A reshard that several users share is counted once.
 
 Values that somebody fixed stay as they are: parameters, results, constraints, what loops and branches carry, groups.
+Results that nobody fixed may in the end keep an axis that they would be gathered along (`ends.py`).
 """
 
 from __future__ import annotations
@@ -17,6 +18,7 @@ from dataclasses import dataclass
 
 from heron.analysis.sharding.choice import Choice, alternatives, compute_shardings
 from heron.analysis.sharding.cost import reshard_bytes
+from heron.analysis.sharding.ends import keep_split
 from heron.analysis.sharding.fixed import fixed_values
 from heron.analysis.sharding.memory import Held
 from heron.analysis.sharding.program import ProgramShardings
@@ -24,6 +26,7 @@ from heron.analysis.sharding.question import Asked
 from heron.hlo.ir.computation import Computation
 from heron.hlo.ir.instruction import Instruction
 from heron.hlo.ir.op import Trait
+from heron.hlo.ir.shape import ShapeIndex
 from heron.hlo.sharding.atoms import TensorSharding
 
 #: other ways that are tried for one op
@@ -42,21 +45,23 @@ SAVING = 0.02
 
 @dataclass(frozen=True, slots=True)
 class Change:
-    """A value whose sharding changes."""
+    """A leaf of a value whose sharding changes."""
 
     value: Instruction
     before: TensorSharding
     after: TensorSharding
+    index: ShapeIndex = ()
 
 
 def improved(c: Computation, shardings: ProgramShardings) -> list[Change]:
     """Better shardings for the values of a computation; `shardings` is changed."""
     search = Search(c, shardings)
     search.run()
+    kept = [Change(c.root, before, after, index) for index, before, after in keep_split(search)]
     changes = list(search.changes())
     for change in changes:
         shardings.set(change.value, (), change.after)
-    return changes
+    return changes + kept
 
 
 class Search:
@@ -69,7 +74,7 @@ class Search:
 
     def __init__(self, c: Computation, shardings: ProgramShardings) -> None:
         self.shardings, self.mesh = shardings, shardings.mesh
-        self.order = c.post_order()
+        self.order, self.root = c.post_order(), c.root
         self.place = {i: n for n, i in enumerate(self.order)}
         self.fixed = set(fixed_values(c, shardings))
         self.has: dict[Instruction, TensorSharding | None] = {}
@@ -154,7 +159,7 @@ class Search:
             self.first[i] = found
         return found
 
-    def _is_chosen(self, i: Instruction) -> bool:
+    def is_chosen(self, i: Instruction) -> bool:
         return i in self._choices or i in self._matching
 
     def _own(self, i: Instruction, choice: Choice) -> float:
@@ -176,6 +181,8 @@ class Search:
                 if o is i and (need := self._need(user, n)) is not None and need not in found:
                     found.add(need)
                     yield need
+        if i is self.root and not i.shape.is_tuple and i not in self.fixed:
+            yield self._wanted(i)
 
     def _need(self, user: Instruction, n: int) -> TensorSharding | None:
         choice = self._choices.get(user)
@@ -209,7 +216,7 @@ class Search:
         """Whether another way to compute a value that is resharded, or a user of it, was better."""
         better = False
         for i in (value, *value.users):
-            if i in self.fixed or not self._is_chosen(i) or self.has.get(i) is None:
+            if i in self.fixed or not self.is_chosen(i) or self.has.get(i) is None:
                 continue
             needs = list(self._needs(i)) if i is value else []
             for want in (None, *needs):
@@ -249,12 +256,41 @@ class Search:
         self.failed[alike] += 1
         return False
 
+    def gives(self, i: Instruction, index: ShapeIndex, need: TensorSharding) -> bool:
+        """Whether it was better that the computation returns `i` in another sharding, computed so from the start or
+        brought there, and no sum is cut for it. `index` is its place in the root's tuple."""
+        way = self.choice(i)
+        assert way is not None
+        before, has, moved = self.shardings.of(self.root, index), self.has[i], self.moved.get(i, 0.0)
+        self.peak = self.peak or self.held.fill()
+        self.fixed.discard(i)
+        self._put(i, way)
+        self._note_moved(i, self._moved(i))
+        self.shardings.set(self.root, index, need)
+        log: dict[Instruction, Choice] = {}
+        self._pull(i, need.close(), log)
+        is_better = not any(self._choices[j].reduced for j in log) and self._is_better(log, i)
+        if not is_better:
+            self._take_back(log)
+            self.shardings.set(self.root, index, before)
+            self._note_moved(i, moved)
+        if i is self.root or not is_better:
+            self.has[i] = need.close() if is_better else has
+            self.fixed.add(i)
+        return is_better
+
+    def _note_moved(self, i: Instruction, moved: float) -> None:
+        if moved:
+            self.moved[i] = moved
+        else:
+            self.moved.pop(i, None)
+
     def _pull(self, i: Instruction, need: TensorSharding, log: dict[Instruction, Choice]) -> None:
         """Compute `i` in a sharding, and what it is computed from as that takes it."""
         work = [(i, need)]
         while work and len(log) < PULLED:
             value, wanted = work.pop()
-            if value in log or value in self.fixed or not self._is_chosen(value):
+            if value in log or value in self.fixed or not self.is_chosen(value):
                 continue
             way = self._way(value, [None] * len(value.operands), [wanted])
             self.left -= 1
@@ -281,10 +317,11 @@ class Search:
         tried.add(key)
         return True
 
-    def _is_better(self, log: dict[Instruction, Choice]) -> bool:
-        """Let what follows the changed ops choose anew. If that is not cheaper, take all changes back."""
+    def _is_better(self, log: dict[Instruction, Choice], *more: Instruction) -> bool:
+        """Let what follows the changed ops choose anew. If that is not cheaper, take all changes back. Users need
+        `more` values otherwise."""
         self._follow(log)
-        changed = {*log, *(o for j in log for o in j.operands)}
+        changed = {*log, *more, *(o for j in log for o in j.operands)}
         after = {j: moved for j in changed if (moved := self._moved(j))}
         before = sum([self.moved.get(j, 0.0) for j in changed]) + sum([self._own(j, way) for j, way in log.items()])
         now = sum(after.values()) + sum([self._own(j, self._choices[j]) for j in log])
@@ -326,7 +363,7 @@ class Search:
 
     def _follow(self, log: dict[Instruction, Choice]) -> None:
         """Let the ops behind those that changed choose anew, in order, as long as values change."""
-        waiting = [(self.place[u], u) for i in log for u in i.users if self._is_chosen(u)]
+        waiting = [(self.place[u], u) for i in log for u in i.users if self.is_chosen(u)]
         heapq.heapify(waiting)
         seen = set(log)
         while waiting and len(seen) < REACH:
@@ -338,7 +375,7 @@ class Search:
             self._set(user, self._chosen(user), log)
             if self.has.get(user) != before:
                 for u in user.users:
-                    if self._is_chosen(u):
+                    if self.is_chosen(u):
                         heapq.heappush(waiting, (self.place[u], u))
         self.left -= len(seen)
 
@@ -368,7 +405,7 @@ class Search:
         device can make, too."""
         needs: dict[Instruction, TensorSharding] = {}
         for i in reversed(self.order):
-            if i in self.fixed or not self._is_chosen(i):
+            if i in self.fixed or not self.is_chosen(i):
                 continue
             after, before = self.has[i], self._wanted(i)
             if after is None or after.unreduced:

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from heron.analysis.sharding.chosen import may_choose
+from heron.analysis.sharding.fixed import is_fixed
 from heron.analysis.sharding.program import ProgramShardings
 from heron.analysis.sharding.propagate import Propagated, propagate
 from heron.analysis.sharding.reasons import Reasons
@@ -24,7 +25,7 @@ MOST_DECISIONS = 200
 @register
 @dataclass(frozen=True)
 class ShardingPropagation(Pass):
-    """Gives every value a closed sharding, found from those that the user gave.
+    """Gives every value a closed sharding, found from those that the user gave; results that nobody fixed stay open.
 
     Axes pass between operands and results along the factors of each op's sharding rule, in levels of priority, to a
     fixed point. Dimensions that the user closed stay as they are. What is chosen for parameters and results is cut back
@@ -41,7 +42,7 @@ class ShardingPropagation(Pass):
     HloModule example, num_partitions=4
     d = f32[8,6] dot(a, b), lhs_contracting_dims={1}, rhs_contracting_dims={0},
         sharding={mesh['x'=2,'y'=2], [{'x'}, {'y'}]}
-    ROOT n = f32[8,6] negate(d), sharding={mesh['x'=2,'y'=2], [{'x'}, {'y'}]}
+    ROOT n = f32[8,6] negate(d), sharding={mesh['x'=2,'y'=2], [{'x', ?}, {'y', ?}]}
     """
 
     parameters: tuple[bool, ...] = ()
@@ -79,6 +80,7 @@ def find_shardings(
     constrained = {x: i.name for x, i in applied.sources.items()}
     done = propagate(module, shardings, parameters, results, constrained)
     changed = _result_apart(module, shardings, done) or applied.changed
+    _leave_open(module, shardings, done)
     return shardings, done, changed
 
 
@@ -95,11 +97,26 @@ def _result_apart(module: Module, shardings: ProgramShardings, done: Propagated)
         return False
     if done.final[results[0]] == shardings.of(root):
         return False
+    if root.opcode == "copy":
+        shardings.set(root, (), done.final[results[0]])
+        return False
     copy = module.entry.root = module.entry.add("copy", [root], root.shape, like=root)
     copy.extras.pop("sharding", None)
     shardings.set(copy, (), done.final[results[0]])
     done.flow.leaves[copy] = results
     return True
+
+
+def _leave_open(module: Module, shardings: ProgramShardings, done: Propagated) -> None:
+    """Mark the dimensions of results that nobody has closed: what computes a result may still split them. One that
+    takes the memory of a parameter stays as large as that."""
+    root = module.entry.root
+    if root.opcode != "tuple" and is_fixed(root, shardings):
+        return
+    for (index, leaf), slot in zip(root.shape.leaves(), done.flow.results, strict=True):
+        if leaf.rank and slot >= 0 and not module.input_output_aliases.has_alias(index):
+            is_open = done.before_closing[slot].is_open
+            shardings.set(root, index, replace(shardings.of(root, index), is_open=is_open))
 
 
 def _tell(module: Module, done: Propagated, ctx: PassContext) -> None:

@@ -1,9 +1,9 @@
 """Random programs partitioned and compared with the global program on the evaluator.
 
-python -m tests.passes.sharding --count 20000 [--seed 0] [--only dot,reduce] [--show] [--compiled | --target cpu]
+python -m tests.passes.sharding --count 20000 [--seed 0] [--only dot,reduce] [--show] [--compiled | --open | --target cpu]
 
 With --compiled only parameters and results keep their shardings, and the programs go through the stages of a compile.
-With --target they are compiled for it and run.
+With --open results have none either. With --target they are compiled for it and run.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ import sys
 
 from heron.hlo.text import parse
 from tests.passes.sharding.cases import FAMILIES, case
-from tests.passes.sharding.devices import agree, agree_compiled, agree_on, inputs_of
+from tests.passes.sharding.devices import agree, agree_compiled, agree_on, agree_open, inputs_of
 from tests.passes.sharding.indexing import PROGRAMS, check
 
 
@@ -26,10 +26,12 @@ def main() -> None:
     parser.add_argument("--only", default="", help="families: " + ", ".join([*FAMILIES, *PROGRAMS]))
     parser.add_argument("--show", action="store_true", help="print each program that fails")
     parser.add_argument("--compiled", action="store_true", help="find shardings by propagation, run all passes")
+    parser.add_argument("--open", action="store_true", help="the same, without the results' shardings")
     parser.add_argument("--target", help="compile for cpu or sim:sm_90, and run on global arrays")
     args = parser.parse_args()
     only = [name for name in args.only.split(",") if name]
-    compare = agree_on(args.target) if args.target else agree_compiled if args.compiled else agree
+    stages = agree_open if args.open else agree_compiled if args.compiled else agree
+    compare = agree_on(args.target) if args.target else stages
     ran: collections.Counter[str] = collections.Counter()
     failed: collections.Counter[str] = collections.Counter()
     for seed in range(args.seed, args.seed + args.count):

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 
 import numpy as np
 
 import heron
 from heron.analysis.sharding.program import ProgramShardings
 from heron.evaluator import evaluate, evaluate_devices
+from heron.hlo.ir.instruction import Instruction
 from heron.hlo.ir.module import Module
 from heron.hlo.ir.shape import Shape
 from heron.hlo.sharding.atoms import AtomicMesh, TensorSharding
@@ -113,9 +114,21 @@ def agree_compiled(module: Module, inputs: Sequence[np.ndarray], tolerance: floa
 
     Of the shardings, those of parameters and of the result are kept; propagation finds the others.
     """
+    return _agree_compiled(module, inputs, tolerance, {module.entry.root})
+
+
+def agree_open(module: Module, inputs: Sequence[np.ndarray], tolerance: float = 0.0) -> Module:
+    """As `agree_compiled`, where the sharding of the result is found too."""
+    return _agree_compiled(module, inputs, tolerance, set())
+
+
+def _agree_compiled(
+    module: Module, inputs: Sequence[np.ndarray], tolerance: float, kept: Collection[Instruction]
+) -> Module:
+    names = {i.name for i in kept}
     made = module.clone()
     for i in made.instructions():
-        if i.opcode != "parameter" and not i.is_root:
+        if i.opcode != "parameter" and i.name not in names:
             i.extras.pop("sharding", None)
     for pipeline in device_pipelines().values():
         pipeline.run(made, PassContext())
