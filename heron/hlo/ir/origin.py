@@ -7,16 +7,22 @@ from pathlib import PurePath
 from heron.hlo.ir.instruction import Instruction
 
 
-def source_line(i: Instruction) -> str:
-    """``model.py:12``, from the metadata itself or the module's table of stack frames; empty where neither says."""
+def source_place(i: Instruction) -> tuple[str, int] | None:
+    """The path and the line of the user's source, from the metadata itself or the module's table of stack frames."""
     m = i.metadata
     if m is None:
-        return ""
+        return None
     if m.source_file:
-        return f"{PurePath(m.source_file).name}:{m.source_line}"
+        return m.source_file, m.source_line
     module = i.parent.module if i.parent is not None else None
     tables = module.header.get("stack_frames") if module is not None else None
     place = tables.place(m.stack_frame_id) if tables is not None else None
+    return (place[0], place[1]) if place is not None else None
+
+
+def source_line(i: Instruction) -> str:
+    """``model.py:12``; empty where nothing says it."""
+    place = source_place(i)
     return f"{PurePath(place[0]).name}:{place[1]}" if place is not None else ""
 
 

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import traceback
 import warnings
 from collections.abc import Iterator
 from dataclasses import dataclass
+from pathlib import Path
 
+import heron
 from heron.analysis.cost.communication import WAYS, communicates, group_size
 from heron.analysis.cost.program import trips_of
 from heron.errors import HeronError
@@ -14,7 +17,7 @@ from heron.hlo.ir.computation import Computation
 from heron.hlo.ir.instruction import Instruction
 from heron.hlo.ir.module import Module
 from heron.hlo.ir.op import Trait
-from heron.hlo.ir.origin import origin
+from heron.hlo.ir.origin import origin, source_place
 from heron.passes.framework.base import Constraint, Pass
 from heron.passes.framework.context import PassContext
 from heron.passes.framework.registry import register
@@ -67,7 +70,20 @@ def _tell(ctx: PassContext, op: Instruction, moved: float, total: float) -> None
     text = f"a large reshard: {what}: {share} of what the program makes"
     ctx.note(text)
     if ctx.options.large_reshards == "warn":
-        warnings.warn(text, stacklevel=2)
+        _warn(text, op)
+
+
+def _warn(text: str, op: Instruction) -> None:
+    """Warn at the line of Python that the reshard comes from; where it is not known, at the one that calls heron."""
+    warnings.warn_explicit(text, UserWarning, *(source_place(op) or _caller()))
+
+
+def _caller() -> tuple[str, int]:
+    """The file and line of the code outside heron that runs this."""
+    inside = str(Path(heron.__file__).parent)
+    frames = traceback.walk_stack(None)
+    places = ((frame.f_code.co_filename, line) for frame, line in frames)
+    return next((place for place in places if not place[0].startswith(inside)), ("<unknown>", 0))
 
 
 def _steps(c: Computation, runs: float) -> Iterator[tuple[Instruction, float]]:

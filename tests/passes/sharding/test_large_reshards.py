@@ -66,8 +66,18 @@ def test_rounds_of_a_loop_count() -> None:
 
 
 def test_a_warning() -> None:
-    with pytest.warns(UserWarning, match="model.py:12"):
+    with pytest.warns(UserWarning, match="model.py:12") as raised:
         run(GATHER, large_reshards="warn")
+    assert [(w.filename, w.lineno) for w in raised] == [("model.py", 12)]
+
+
+def test_a_warning_without_a_line_is_at_the_caller() -> None:
+    with pytest.warns(UserWarning, match="a large reshard: %g: ") as raised:
+        run(
+            GATHER.replace(' source_file="model.py" source_line=12', "").replace("dot_general", ""),
+            large_reshards="warn",
+        )
+    assert [w.filename for w in raised] == [__file__]
 
 
 def test_an_error() -> None:
