@@ -38,7 +38,7 @@ REACH = 400
 #: choices that the search makes: for each instruction, and at least
 CHOICES, LEAST_CHOICES = 4, 20_000
 #: tries of the same change of the same op in other places, after which it is given up
-FAILURES = 2
+FAILURES = 1
 #: the share of its cost that a change must save
 SAVING = 0.02
 
@@ -390,7 +390,7 @@ class Search:
 
     def _set(self, i: Instruction, choice: Choice, log: dict[Instruction, Choice]) -> None:
         old = self.choice(i)
-        if old is not None and choice != old:
+        if old is not None and choice is not old and choice != old:
             log.setdefault(i, old)
             self._put(i, choice)
 

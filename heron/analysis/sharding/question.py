@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
-from functools import cached_property
+from dataclasses import dataclass
+from functools import cached_property, lru_cache
+from typing import NamedTuple
 
 import numpy as np
 
@@ -41,7 +42,7 @@ class Asked:
             return None
         shapes = [s for shape in (*[o.shape for o in i.operands], i.shape) for s in _arrays(shape)]
         arrays = tuple([(s.dims, s.element_type.bits / 8) for s in shapes])
-        return Asked(rule, arrays, facts.is_product(i), i.op.is_elementwise)
+        return _asked(rule, arrays, facts.is_product(i), i.op.is_elementwise)
 
     def __hash__(self) -> int:
         return self._hash
@@ -51,8 +52,11 @@ class Asked:
         return hash((self.rule, self.arrays))
 
 
-@dataclass(frozen=True)
-class Question:
+#: one object for equal facts, which are compared for each question
+_asked = lru_cache(1 << 14)(Asked)
+
+
+class Question(NamedTuple):
     """All that a choice depends on: equal questions have one answer.
 
     `has`, `wants`: the shardings of operands and results, None for any; `groups`: operands that may stay partial sums
@@ -60,7 +64,7 @@ class Question:
     """
 
     op: Asked
-    mesh: AtomicMesh = field(hash=False)
+    mesh: AtomicMesh
     has: tuple[TensorSharding | None, ...]
     wants: tuple[TensorSharding | None, ...]
     groups: tuple[tuple[int, ...], ...]

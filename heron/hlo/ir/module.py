@@ -206,11 +206,11 @@ class Module:
         return [c for c in self.post_order() if c in sequential]
 
     def _sequential(self) -> set[Computation]:
-        found = {self.entry}
+        found, control = {self.entry}, _control_flow()
         work = [self.entry]
         while work:
-            for i in work.pop().instructions:
-                if i.has(Trait.CONTROL_FLOW):
+            for i in work.pop()._instructions:  # pyright: ignore[reportPrivateUsage]
+                if i.opcode in control:
                     for c in i.called:
                         if c not in found:
                             found.add(c)
@@ -392,6 +392,12 @@ def _called(i: Instruction, names: tuple[str, ...]) -> Iterable[Computation]:
         if value is not None:
             found += value if isinstance(value, tuple) else (value,)
     return found
+
+
+@cache
+def _control_flow() -> frozenset[str]:
+    """Opcodes whose computations run as control flow."""
+    return frozenset(op.name for op in REGISTRY.values() if Trait.CONTROL_FLOW in op.traits)
 
 
 @cache

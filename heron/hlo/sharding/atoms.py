@@ -12,8 +12,8 @@ part of one, is therefore a sequence of atoms, and lists of axes are compared, j
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, replace
-from functools import cached_property
+from dataclasses import dataclass, field, replace
+from functools import cached_property, lru_cache
 from math import prod
 
 import numpy as np
@@ -46,14 +46,35 @@ class TensorSharding:
     unreduced: frozenset[int] = _NONE
     manual: frozenset[int] = _NONE
     priority: tuple[int, ...] = ()
+    #: the hash, found when it is first asked for: searches look shardings up all the time
+    _hash: int = field(default=0, init=False, repr=False, compare=False)
+
+    def __hash__(self) -> int:
+        if not self._hash:
+            found = hash((self.dims, self.is_open, self.replicated, self.unreduced, self.manual, self.priority))
+            object.__setattr__(self, "_hash", found)
+        return self._hash
+
+    def __eq__(self, other: object) -> bool:
+        if self is other:
+            return True
+        if not isinstance(other, TensorSharding):
+            return NotImplemented
+        return (
+            self.dims == other.dims
+            and self.is_open == other.is_open
+            and self.unreduced == other.unreduced
+            and self.replicated == other.replicated
+            and self.manual == other.manual
+            and self.priority == other.priority
+        )
 
     @staticmethod
     def closed(
         dims: Iterable[Sequence[int]], unreduced: Iterable[int] = (), manual: Iterable[int] = ()
     ) -> TensorSharding:
         """The sharding that splits dimensions so and in no other way."""
-        axes = tuple(map(tuple, dims))
-        return TensorSharding(axes, (False,) * len(axes), _NONE, frozenset(unreduced), frozenset(manual))
+        return _closed(tuple(map(tuple, dims)), frozenset(unreduced), frozenset(manual))
 
     @staticmethod
     def free(rank: int, manual: Iterable[int] = ()) -> TensorSharding:
@@ -87,7 +108,7 @@ class TensorSharding:
         """The sharding with no open dimensions, and nothing said of replicated atoms."""
         if not (self.replicated or self.priority or True in self.is_open):
             return self
-        return TensorSharding(self.dims, (False,) * self.rank, _NONE, self.unreduced, self.manual)
+        return _closed(self.dims, self.unreduced, self.manual)
 
 
 @dataclass(frozen=True)
@@ -100,6 +121,13 @@ class AtomicMesh:
     axes: tuple[Axis, ...]
     #: the worth of a byte sent along each atom, 1 on the fastest links; empty where all links are alike
     weights: tuple[float, ...] = ()
+
+    def __hash__(self) -> int:
+        return self._hash
+
+    @cached_property
+    def _hash(self) -> int:
+        return hash((self.mesh, self.sizes, self.weights))
 
     @staticmethod
     def of(mesh: Mesh) -> AtomicMesh:
@@ -126,7 +154,7 @@ class AtomicMesh:
 
     def size(self, axes: Iterable[int]) -> int:
         """The number of parts into which these atoms split."""
-        return prod(self.sizes[a] for a in axes)
+        return prod([self.sizes[a] for a in axes])
 
     def local_dims(self, dims: Sequence[int], sharding: TensorSharding) -> tuple[int, ...]:
         """The dimensions of one device's part, rounded up where the parts are uneven."""
@@ -159,7 +187,7 @@ class AtomicMesh:
         splits = named.splits or (Split(),) * rank
         if len(splits) != rank:
             reject(f"{len(splits)} dimensions are split", f"the array has {rank}")
-        return TensorSharding(
+        found = TensorSharding(
             tuple(self._all(s.axes) for s in splits),
             tuple(s.is_open for s in splits),
             frozenset(self._all(named.replicated)),
@@ -167,6 +195,8 @@ class AtomicMesh:
             frozenset(self._all(named.manual)),
             tuple(s.priority for s in splits) if any(s.priority for s in splits) else (),
         )
+        closed = _closed(found.dims, found.unreduced, found.manual)
+        return closed if closed == found else found
 
     def write(self, sharding: TensorSharding) -> Sharding:
         """The sharding by axes of the mesh, with parts of one axis merged again."""
@@ -193,6 +223,12 @@ class AtomicMesh:
 
     def _all(self, axes: Iterable[Axis]) -> Axes:
         return tuple(atom for axis in axes for atom in self.atoms(axis))
+
+
+@lru_cache(1 << 14)
+def _closed(dims: tuple[Axes, ...], unreduced: frozenset[int], manual: frozenset[int]) -> TensorSharding:
+    """One object for equal shardings: comparing an object with itself takes no time."""
+    return TensorSharding(dims, (False,) * len(dims), _NONE, unreduced, manual)
 
 
 def _inside(atom: Axis, begin: int, end: int) -> bool:

@@ -18,6 +18,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 from itertools import takewhile
 from math import prod
+from typing import NamedTuple
 
 from heron.hlo.sharding.atoms import Axes
 from heron.passes.sharding.partition.moves import transfer, windows
@@ -65,8 +66,7 @@ class Plan:
     within: bool
 
 
-@dataclass(frozen=True, slots=True)
-class State:
+class State(NamedTuple):
     """The units of each dimension, those to be added up, and for each dimension whether its tiles are the last ones."""
 
     dims: tuple[Axes, ...]
@@ -116,6 +116,7 @@ class _Search:
         self.last = tuple(self._covered(n, axes) for n, axes in zip(shape, self.goal, strict=True))
         #: units to be added up in the end that are no partial sums in the beginning
         self.fresh = self.kept - self.sums
+        self._bytes: dict[State, int] = {}
         self.place = {u: d for d, axes in enumerate(self.goal) for u in axes}
 
     def _covered(self, size: int, units: Axes) -> int:
@@ -124,7 +125,7 @@ class _Search:
 
     def size(self, units: Sequence[int]) -> int:
         """The number of parts along these units."""
-        return prod(self.sizes[u] for u in units)
+        return prod([self.sizes[u] for u in units])
 
     # -- search ------------------------------------------------------------------------------------------------------
     def find(self) -> Plan:
@@ -223,7 +224,10 @@ class _Search:
 
     def bytes(self, state: State) -> int:
         """The bytes of a share."""
-        return self.item * prod(self.local(state, d) for d in range(len(self.shape)))
+        found = self._bytes.get(state)
+        if found is None:
+            found = self._bytes[state] = self.item * prod([self.local(state, d) for d in range(len(self.shape))])
+        return found
 
     def _grows(self, state: State, d: int, units: Axes) -> bool:
         """Whether a dimension's tiles can be cut along more units."""
