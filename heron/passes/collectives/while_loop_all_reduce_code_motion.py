@@ -4,6 +4,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+import ml_dtypes
+
+from heron.analysis.cost.program import trips_of
 from heron.hlo.facts import combiner, identity
 from heron.hlo.ir.instruction import Instruction
 from heron.hlo.ir.module import Module
@@ -12,7 +15,7 @@ from heron.passes.collectives.model.reductions import is_alone
 from heron.passes.framework.base import Pass
 from heron.passes.framework.context import PassContext
 from heron.passes.framework.registry import register
-from heron.passes.rewriting.building import splat
+from heron.passes.rewriting.building import applied, splat
 from heron.passes.rewriting.tuples import take_apart
 
 
@@ -23,6 +26,9 @@ class WhileLoopAllReduceCodeMotion(Pass):
 
     The loop then adds up the operands, from zero, and one all-reduce behind it exchanges their sum. Gradients that are
     accumulated over small batches are such sums. Floats are added in another order.
+
+    A sum of bf16 that is added to f32 becomes one of f32 behind the loop, where the rounds are so many that this sends
+    no more. It is rounded less often.
 
     An all-reduce whose result becomes a part of an array that the rounds fill is moved out too: the loop fills the
     array with the operands, and the whole of it is exchanged at once.
@@ -98,33 +104,58 @@ def _accumulated(loop: Instruction) -> list[int]:
     found: list[int] = []
     for index, new in enumerate(root.operands):
         reads = [user for user in state.users if user.index == index]
-        is_sum = index not in read_by_condition and len(reads) == 1 and _adds_all_reduce(new, reads[0])
+        is_sum = index not in read_by_condition and len(reads) == 1 and _adds_all_reduce(new, reads[0], loop)
         if is_sum and sum(o is new for o in root.operands) == 1:
             found.append(index)
     return found
 
 
-def _adds_all_reduce(new: Instruction, old: Instruction) -> bool:
+def _adds_all_reduce(new: Instruction, old: Instruction, loop: Instruction) -> bool:
     """Whether `new` is ``old + all-reduce(x)``, both used here alone."""
     if new.opcode != "add" or len(new.users) != 1 or list(old.users) != [new] or new.operands.count(old) != 1:
         return False
-    reduced = new.operands[1 - new.operands.index(old)]
-    if reduced.opcode != "all-reduce" or not is_alone(reduced) or list(reduced.users) != [new]:
+    if new.control_predecessors or new.control_successors:
         return False
-    return combiner(reduced.to_apply) == "add" and not (new.control_predecessors or new.control_successors)
+    added = new.operands[1 - new.operands.index(old)]
+    if list(added.users) != [new]:
+        return False
+    reduced = added
+    if _is_widened(added, loop):
+        reduced = added.operands[0]
+        if list(reduced.users) != [added]:
+            return False
+    return reduced.opcode == "all-reduce" and is_alone(reduced) and combiner(reduced.to_apply) == "add"
+
+
+def _is_widened(i: Instruction, loop: Instruction) -> bool:
+    """Whether `i` is a float in a wider type, and the loop has as many rounds as a wide element has narrow ones."""
+    if i.opcode != "convert" or i.control_predecessors or i.control_successors:
+        return False
+    narrow, wide = i.operands[0].shape.element_type, i.shape.element_type
+    if not (narrow.is_float and wide.is_float):
+        return False
+    before, after = ml_dtypes.finfo(narrow.dtype), ml_dtypes.finfo(wide.dtype)
+    holds_all = before.nmant <= after.nmant and before.maxexp <= after.maxexp
+    return holds_all and (trips_of(loop) or 0) * narrow.bits >= wide.bits
 
 
 def _move_out(loop: Instruction, index: int) -> None:
     c, initial = loop.parent, loop.operands[0]
     assert c is not None
     new = loop.body.root.operands[index]
-    reduced = next(o for o in new.operands if o.opcode == "all-reduce")
+    added = next(o for o in new.operands if o.opcode in ("all-reduce", "convert"))
+    reduced = added if added.opcode == "all-reduce" else added.operands[0]
     start = initial.operands[index]
-    new.set_operand(new.operands.index(reduced), reduced.operands[0])
+    if added is reduced:
+        new.set_operand(new.operands.index(reduced), reduced.operands[0])
+    else:
+        added.set_operand(0, reduced.operands[0])
     initial.set_operand(index, splat(c, start.shape, identity("add", start.shape.element_type)))
+    assert c.module is not None
+    attrs = {**reduced.attrs, "to_apply": applied(c.module, "add", start.shape.element_type)}
     reads = [user for user in loop.users if user.index == index]
     for read in reads:
         parts = c.add("get-tuple-element", [loop], read.shape, like=read, index=index)
-        whole = c.add("all-reduce", [parts], read.shape, like=reduced, **reduced.attrs)
+        whole = c.add("all-reduce", [parts], read.shape, like=reduced, **attrs)
         c.replace(read, c.add("add", [start, whole], read.shape, like=new))
     loop.body.remove(reduced)
