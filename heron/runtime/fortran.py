@@ -78,7 +78,58 @@ class Factored:
     info: Place
 
 
-Step = Call | Move | Turn | Pivots | Factored
+@dataclass(frozen=True, slots=True)
+class Strided:
+    """A matrix as it lies: elements from a row to the next, and from a column to the next."""
+
+    place: Place
+    down: int
+    across: int
+
+
+@dataclass(frozen=True, slots=True)
+class SmallCholesky:
+    """Put the lower factor of an ``n`` by ``n`` matrix in the place of its lower triangle. The integer at ``info``
+    becomes 0, or the order of the first minor that is not positive.
+    """
+
+    matrix: Strided
+    n: int
+    element: ElementType
+    info: Place
+
+
+@dataclass(frozen=True, slots=True)
+class SmallLu:
+    """Put the factors of a matrix in its place, with the pivots that LAPACK takes. The integer at ``info`` becomes 0,
+    or the number of the first pivot that is 0.
+    """
+
+    matrix: Strided
+    rows: int
+    columns: int
+    element: ElementType
+    pivots: Place
+    info: Place
+
+
+@dataclass(frozen=True, slots=True)
+class SmallSolve:
+    """Put the x with ``a @ x == right`` in the place of ``right``, ``n`` by ``columns``; of ``a`` one triangle is read,
+    and its conjugates with ``conjugate``.
+    """
+
+    a: Strided
+    right: Strided
+    n: int
+    columns: int
+    element: ElementType
+    lower: bool
+    unit_diagonal: bool
+    conjugate: bool
+
+
+Step = Call | Move | Turn | Pivots | Factored | SmallCholesky | SmallLu | SmallSolve
 
 
 @dataclass(frozen=True, slots=True)

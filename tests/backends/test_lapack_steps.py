@@ -12,6 +12,7 @@ import numpy as np
 import pytest
 
 from heron.backends.calls import lapack_steps
+from heron.backends.calls.matrices import batch_of
 from heron.buffers.assignment import Slice
 from heron.codegen.llvm.jit import Jit
 from heron.codegen.native import (
@@ -37,7 +38,7 @@ def run(routine: object, shapes: Sequence[Shape], memory: list[np.ndarray], thre
     apart = {m.ctypes.data: n for n, m in enumerate(memory)}
     slices = tuple(Slice(apart[m.ctypes.data], 0, m.nbytes) for m in memory)
     steps = lapack_steps.steps_for(routine, shapes, slices[0] == slices[-1])
-    batch = lapack_steps.batch_of(shapes[0])
+    batch = batch_of(shapes[0])
     strides = tuple(s.byte_size // batch for s in shapes)
     return run_thunk(LapackThunk(steps, slices, strides, batch, LAPACK, "call"), memory, threads)
 
@@ -74,17 +75,19 @@ def random(rng: np.random.Generator, t: ElementType, *dims: int) -> np.ndarray:
 
 #: routine, dimensions of the arrays (n: real, i: integers), and how many of them are operands
 CASES: dict[str, tuple[Callable[..., None], list[tuple[str, tuple[int, ...]]], int]] = {
-    "potrf lower": (lapack.Potrf(True), [("m", (5, 5)), ("m", (5, 5)), ("i", ())], 1),
-    "potrf upper": (lapack.Potrf(False), [("m", (5, 5)), ("m", (5, 5)), ("i", ())], 1),
-    "cholesky lower": (lapack.Cholesky(True), [("m", (5, 5)), ("m", (5, 5))], 1),
-    "cholesky upper": (lapack.Cholesky(False), [("m", (5, 5)), ("m", (5, 5))], 1),
-    "getrf": (lapack.Getrf(), [("m", (5, 3)), ("m", (5, 3)), ("i", (3,)), ("i", ())], 1),
     "geqrf": (lapack.Geqrf(), [("m", (5, 3)), ("m", (5, 3)), ("v", (3,))], 1),
     "geqrf wide": (lapack.Geqrf(), [("m", (3, 5)), ("m", (3, 5)), ("v", (3,))], 1),
     "syevd": (lapack.Syevd(True, True), [("m", (6, 6)), ("m", (6, 6)), ("r", (6,)), ("i", ())], 1),
     "syevd upper": (lapack.Syevd(False, True), [("m", (6, 6)), ("m", (6, 6)), ("r", (6,)), ("i", ())], 1),
     "syevd values": (lapack.Syevd(True, False), [("m", (6, 6)), ("m", (6, 6)), ("r", (6,)), ("i", ())], 1),
 }
+for n in (3, 5, 17):  # written out, a loop, a call
+    for name, lower in (("lower", True), ("upper", False)):
+        CASES[f"potrf {name} {n}"] = lapack.Potrf(lower), [("m", (n, n)), ("m", (n, n)), ("i", ())], 1
+        CASES[f"cholesky {name} {n}"] = lapack.Cholesky(lower), [("m", (n, n)), ("m", (n, n))], 1
+for m, n in ((3, 3), (2, 4), (5, 3), (33, 7)):
+    arrays = [("m", (m, n)), ("m", (m, n)), ("i", (min(m, n),)), ("i", ())]
+    CASES[f"getrf {m}x{n}"] = lapack.Getrf(), arrays, 1
 for full, (m, n) in itertools.product((True, False), ((5, 3), (3, 5), (20, 2))):
     small = min(m, n)
     for vectors in (True, False):
@@ -140,14 +143,17 @@ def test_factorisations(case: str, t: ElementType) -> None:
             np.testing.assert_allclose(found, wanted, rtol=0, atol=CLOSE[t] * scale, err_msg=f"{orders}")
 
 
-@pytest.mark.parametrize("t", TYPES, ids=lambda t: t.name)
+@pytest.mark.parametrize("t", [F32, C128], ids=lambda t: t.name)
 @pytest.mark.parametrize("how", "NTC")
-def test_triangular_solve(how: str, t: ElementType) -> None:
+@pytest.mark.parametrize(("n", "many"), [(3, 5), (5, 3), (20, 5)])
+def test_triangular_solve(n: int, many: int, how: str, t: ElementType) -> None:
     rng = np.random.default_rng(1)
-    a = (random(rng, t, 2, 4, 4) + 4 * np.eye(4)).astype(t.dtype)
+    a = (random(rng, t, 2, n, n) + n * np.eye(n)).astype(t.dtype)
     for left, lower, unit in itertools.product((True, False), repeat=3):
         routine = lapack.TriangularSolve(left, lower, how, unit)
-        b = random(rng, t, 2, *((4, 3) if left else (3, 4)))
+        if unit:
+            a = np.where(np.eye(n, dtype=bool), a, a / n).astype(t.dtype)
+        b = random(rng, t, 2, *((n, many) if left else (many, n)))
         wanted = np.empty_like(b)
         routine(a, b, wanted)
         for columns, columns_x, in_place in itertools.product((True, False), repeat=3):
@@ -185,6 +191,43 @@ def test_q(columns: bool) -> None:
     run(lapack.Orgqr(), [matrix, vector, matrix], memory)
     found = memory[2].swapaxes(1, 2) if columns else memory[2]
     np.testing.assert_allclose(found, q, atol=1e-6)
+
+
+@pytest.mark.parametrize("t", TYPES, ids=lambda t: t.name)
+@pytest.mark.parametrize("n", [2, 3, 4, 7])
+def test_pivots_of_small_matrices_are_lapacks(n: int, t: ElementType) -> None:
+    """Also of singular matrices, of equal candidates, and of numbers far apart."""
+    rng = np.random.default_rng(n)
+    a = random(rng, t, 30, n, n)
+    a[1, :, 0] = 0
+    a[2] = 1 + 2j if t.is_complex else a[2, :1]
+    a[3] = 0
+    a[4] = np.eye(n)[::-1]
+    a[5] = np.tril(np.ones((n, n)))
+    a[6:20] *= 10.0 ** rng.integers(-15, 15, (14, n, 1))
+    factors, pivots, info = np.empty_like(a), np.empty((30, n), np.int32), np.full(30, 9, np.int32)
+    wanted, rows, failed = np.empty_like(a), np.empty_like(pivots), np.empty_like(info)
+    lapack.Getrf()(a, wanted, rows, failed)
+    matrix, number = shape_of("m", (n, n), t, False, (30,)), array(S32, (30,), layout((0,)))
+    run(lapack.Getrf(), [matrix, matrix, shape_of("i", (n,), t, False, (30,)), number], [a, factors, pivots, info])
+    assert pivots.tolist() == rows.tolist() and info.tolist() == failed.tolist()
+    scale = np.abs(wanted).max(axis=(1, 2), keepdims=True)
+    assert (np.abs(factors - wanted) <= CLOSE[t] * scale).all()
+
+
+@pytest.mark.parametrize("n", [3, 6])
+def test_the_first_minor_that_is_not_positive(n: int) -> None:
+    rng = np.random.default_rng(1)
+    a = rng.standard_normal((3 * n, n, n))
+    a = a @ a.swapaxes(1, 2) + np.eye(n)
+    for k in range(n):
+        a[3 * k, k, k], a[3 * k + 1, k, k], a[3 * k + 2, k, 0] = -1, np.nan, np.inf
+    out, wanted, info, failed = np.empty_like(a), np.empty_like(a), *np.zeros((2, 3 * n), np.int32)
+    lapack.Potrf(True)(a, wanted, failed)
+    matrix = shape_of("m", (n, n), F64, False, (3 * n,))
+    run(lapack.Potrf(True), [matrix, matrix, array(S32, (3 * n,), layout((0,)))], [a, out, info])
+    assert info.tolist() == failed.tolist()
+    assert sorted(set(info.tolist()))[-1] == n
 
 
 def test_what_has_no_factor_is_nan_and_says_so() -> None:

@@ -10,6 +10,7 @@ import numpy as np
 
 from heron.backends.calls import lapack_steps
 from heron.backends.calls.host import Routine, call, is_by_columns, library_call
+from heron.backends.calls.matrices import batch_of
 from heron.hlo.calls import lapack as calls
 from heron.hlo.calls import triangular
 from heron.hlo.calls.form import results_of
@@ -98,7 +99,7 @@ def _native(lowering: Lowering, i: Instruction, routine: Any) -> list[Thunk]:
     except lapack_steps.Refused as why:
         lowering.trace.decide(Decision(False, str(why), "lapack", i.name, "native call"))
         return call(lowering, i, routine, LAPACK)
-    batch = lapack_steps.batch_of(shapes[0])
+    batch = batch_of(shapes[0])
     return [LapackThunk(steps, slices, tuple(s.byte_size // batch for s in shapes), batch, LAPACK, i.name)]
 
 

@@ -9,45 +9,16 @@ Source: https://netlib.org/lapack/explore-html
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
-from math import prod
 
-from heron.backends.calls.host import memory_order
+from heron.backends.calls.matrices import Matrix, Refused, Scratch, brought, matrix_of, need_order
+from heron.backends.calls.small_steps import small_steps
 from heron.hlo.ir.shape import Shape
-from heron.hlo.ir.types import ElementType
 from heron.runtime.cpu.blas import LIMIT, PREFIX
 from heron.runtime.fortran import Call, Factored, Move, One, Pivots, Place, Step, Steps, Turn
 from heron.runtime.host import lapack
 
 #: columns that LAPACK's blocked algorithms take at a time, at most
 _BLOCK = 64
-_ALIGNMENT = 64
-
-
-@dataclass(frozen=True, slots=True)
-class Matrix:
-    """One of a batch of matrices, as HLO counts rows and columns; in memory, ``down`` by ``across``."""
-
-    element: ElementType
-    rows: int
-    columns: int
-    by_columns: bool
-
-    @property
-    def down(self) -> int:
-        return self.rows if self.by_columns else self.columns
-
-    @property
-    def across(self) -> int:
-        return self.columns if self.by_columns else self.rows
-
-    @property
-    def size(self) -> int:
-        return self.rows * self.columns * self.element.byte_size
-
-
-class Refused(Exception):
-    """Why a routine has no steps for such arrays."""
 
 
 def steps_for(routine: object, shapes: Sequence[Shape], in_place: bool) -> Steps:
@@ -62,47 +33,13 @@ def steps_for(routine: object, shapes: Sequence[Shape], in_place: bool) -> Steps
         raise Refused("LAPACK takes no empty matrices")
     if shapes[0].element_type not in PREFIX:
         raise Refused(f"LAPACK has no {shapes[0].element_type}")
+    if small := small_steps(routine, shapes, in_place):
+        return small
     found = plan(routine, shapes, in_place)
     numbers = [n for step in found.steps if isinstance(step, Call) for n in step.arguments if isinstance(n, int)]
     if max(numbers) > LIMIT:
         raise Refused(f"LAPACK's integers do not hold {max(numbers)}")
     return found
-
-
-def batch_of(shape: Shape) -> int:
-    """The number of matrices."""
-    return prod(shape.dims[:-2])
-
-
-def _matrix(shape: Shape) -> Matrix:
-    """The matrices of an array, which must be contiguous, one after another."""
-    order = memory_order(shape)
-    outer = tuple(range(shape.rank - 2))
-    if order[:-2] != outer:
-        raise Refused("matrices of the batch do not lie one after another")
-    return Matrix(shape.element_type, *shape.dims[-2:], by_columns=order[-1] == shape.rank - 2)
-
-
-def _need_order(*shapes: Shape) -> None:
-    if any(memory_order(s) != tuple(range(s.rank)) for s in shapes):
-        raise Refused("vectors of the batch do not lie one after another")
-
-
-class _Scratch:
-    """Hands out scratch memory."""
-
-    def __init__(self) -> None:
-        self.size = 0
-
-    def take(self, count: int, element_bytes: int = 4) -> Place:
-        place = Place(-1, self.size)
-        self.size += -(-count * element_bytes // _ALIGNMENT) * _ALIGNMENT
-        return place
-
-
-def _copy(m: Matrix, origin: Place, target: Place, turned: bool) -> Step:
-    """Of the matrix at `origin`, or of its transpose."""
-    return Turn(origin, target, m.down, m.across, m.element) if turned else Move(origin, target, m.size)
 
 
 class _Inside:
@@ -111,14 +48,14 @@ class _Inside:
     ``first``, ``last``: the steps that bring the operand in and the result out.
     """
 
-    def __init__(self, a: Matrix, out: Matrix, result: Place, scratch: _Scratch) -> None:
+    def __init__(self, a: Matrix, out: Matrix, result: Place, scratch: Scratch) -> None:
         if (a.rows, a.columns) != (out.rows, out.columns):
             raise Refused("operand and result are of different shapes")
         is_there = a.by_columns and out.by_columns
         self.place = result if is_there else scratch.take(a.rows * a.columns, a.element.byte_size)
-        self.first = [_copy(a, Place(0), self.place, not a.by_columns)]
+        self.first = [brought(a, Place(0), self.place, not a.by_columns)]
         inner = Matrix(a.element, a.rows, a.columns, by_columns=True)
-        self.last = [] if is_there else [_copy(inner, self.place, result, not out.by_columns)]
+        self.last = [] if is_there else [brought(inner, self.place, result, not out.by_columns)]
 
     def around(self, *steps: Step) -> tuple[Step, ...]:
         return (*self.first, *steps, *self.last)
@@ -138,14 +75,14 @@ def _factor(m: Matrix, out: Matrix, lower: bool, info: Place) -> list[Step]:
 
 
 def _potrf(routine: lapack.Potrf, shapes: Sequence[Shape], in_place: bool) -> Steps:
-    a, out = map(_matrix, shapes[:2])
-    _need_order(shapes[2])
+    a, out = map(matrix_of, shapes[:2])
+    need_order(shapes[2])
     return Steps(tuple(_factor(a, out, routine.lower, Place(2))), 0, a.rows**3 // 6)
 
 
 def _cholesky(routine: lapack.Cholesky, shapes: Sequence[Shape], in_place: bool) -> Steps:
-    a, out = map(_matrix, shapes)
-    scratch = _Scratch()
+    a, out = map(matrix_of, shapes)
+    scratch = Scratch()
     info = scratch.take(1)
     others = Factored(Place(1), a.rows, routine.lower == a.by_columns, a.element, info)
     return Steps((*_factor(a, out, routine.lower, info), others), scratch.size, a.rows**3 // 6)
@@ -153,7 +90,7 @@ def _cholesky(routine: lapack.Cholesky, shapes: Sequence[Shape], in_place: bool)
 
 def _trsm(routine: lapack.TriangularSolve, shapes: Sequence[Shape], in_place: bool) -> Steps:
     """``op(a) x == b`` is ``x^T op(a)^T == b^T``, for whichever of `a` and `x` lies in rows."""
-    a, b, x = map(_matrix, shapes)
+    a, b, x = map(matrix_of, shapes)
     if b.by_columns != x.by_columns:
         raise Refused("operand and result lie in different orders")
     how = routine.transpose
@@ -161,7 +98,7 @@ def _trsm(routine: lapack.TriangularSolve, shapes: Sequence[Shape], in_place: bo
         if how == "C" and a.element.is_complex:
             raise Refused("BLAS has no conjugate that is not transposed")
         how = "T" if how == "N" else "N"
-    scratch, factors = _Scratch(), Place(0)
+    scratch, factors = Scratch(), Place(0)
     before: list[Step] = []
     if in_place:  # x lies where a lies, which is read to the end
         factors = scratch.take(a.rows * a.columns, a.element.byte_size)
@@ -175,18 +112,18 @@ def _trsm(routine: lapack.TriangularSolve, shapes: Sequence[Shape], in_place: bo
 
 
 def _getrf(routine: lapack.Getrf, shapes: Sequence[Shape], in_place: bool) -> Steps:
-    a, factors = map(_matrix, shapes[:2])
-    _need_order(*shapes[2:])
-    scratch = _Scratch()
+    a, factors = map(matrix_of, shapes[:2])
+    need_order(*shapes[2:])
+    scratch = Scratch()
     inside = _Inside(a, factors, Place(1), scratch)
     call = Call(PREFIX[a.element] + "getrf", (a.rows, a.columns, inside.place, a.rows, Place(2), Place(3)))
     return Steps(inside.around(call), scratch.size, a.rows * a.columns * min(a.rows, a.columns) // 3)
 
 
 def _geqrf(routine: lapack.Geqrf, shapes: Sequence[Shape], in_place: bool) -> Steps:
-    a, r = map(_matrix, shapes[:2])
-    _need_order(shapes[2])
-    scratch, count = _Scratch(), _BLOCK * a.columns
+    a, r = map(matrix_of, shapes[:2])
+    need_order(shapes[2])
+    scratch, count = Scratch(), _BLOCK * a.columns
     inside = _Inside(a, r, Place(1), scratch)
     work, info = scratch.take(count, a.element.byte_size), scratch.take(1)
     call = Call(PREFIX[a.element] + "geqrf", (a.rows, a.columns, inside.place, a.rows, Place(2), work, count, info))
@@ -194,9 +131,9 @@ def _geqrf(routine: lapack.Geqrf, shapes: Sequence[Shape], in_place: bool) -> St
 
 
 def _orgqr(routine: lapack.Orgqr, shapes: Sequence[Shape], in_place: bool) -> Steps:
-    a, q = _matrix(shapes[0]), _matrix(shapes[2])
-    _need_order(shapes[1])
-    scratch, count, reflectors = _Scratch(), _BLOCK * a.columns, shapes[1].dims[-1]
+    a, q = matrix_of(shapes[0]), matrix_of(shapes[2])
+    need_order(shapes[1])
+    scratch, count, reflectors = Scratch(), _BLOCK * a.columns, shapes[1].dims[-1]
     inside = _Inside(a, q, Place(2), scratch)
     work, info = scratch.take(count, a.element.byte_size), scratch.take(1)
     name = PREFIX[a.element] + ("ungqr" if a.element.is_complex else "orgqr")
@@ -205,9 +142,9 @@ def _orgqr(routine: lapack.Orgqr, shapes: Sequence[Shape], in_place: bool) -> St
 
 
 def _syevd(routine: lapack.Syevd, shapes: Sequence[Shape], in_place: bool) -> Steps:
-    a, v = map(_matrix, shapes[:2])
-    _need_order(*shapes[2:])
-    n, scratch, part = a.rows, _Scratch(), a.element.component.byte_size
+    a, v = map(matrix_of, shapes[:2])
+    need_order(*shapes[2:])
+    n, scratch, part = a.rows, Scratch(), a.element.component.byte_size
     inside = _Inside(a, v, Place(1), scratch)
     job = "V" if routine.vectors else "N"
     extra: list[Place | int] = []
@@ -230,10 +167,10 @@ def _svd(routine: lapack.Svd, shapes: Sequence[Shape], in_place: bool) -> Steps:
         raise Refused("LAPACK gives V^H")
     if any(s.rank < 2 or s.dims[:-2] != shapes[0].dims[:-2] for s in shapes[3:5]):
         raise Refused("vectors that are not wanted are no matrices of the batch")
-    a, left, u, vh = map(_matrix, (shapes[0], shapes[1], *shapes[3:5]))
-    _need_order(shapes[2], shapes[5])
+    a, left, u, vh = map(matrix_of, (shapes[0], shapes[1], *shapes[3:5]))
+    need_order(shapes[2], shapes[5])
     m, n, size = a.rows, a.columns, a.element.byte_size
-    small, large, scratch = min(m, n), max(m, n), _Scratch()
+    small, large, scratch = min(m, n), max(m, n), Scratch()
     inner = (m, n) if routine.full else (small, small)
     if routine.vectors and (u.rows, u.columns, vh.rows, vh.columns) != (m, *inner, n):
         raise Refused("U and V^H are not of the shapes LAPACK gives")
@@ -258,7 +195,7 @@ def _svd(routine: lapack.Svd, shapes: Sequence[Shape], in_place: bool) -> Steps:
         (job, m, n, copy, m, Place(2), *vectors, work, count, *extra, scratch.take(8 * small), Place(5)),
     )
     columns = Matrix(a.element, m, n, by_columns=True)
-    first = (_copy(a, Place(0), copy, not a.by_columns), _copy(columns, copy, Place(1), not left.by_columns))
+    first = (brought(a, Place(0), copy, not a.by_columns), brought(columns, copy, Place(1), not left.by_columns))
     return Steps((*first, call, *last), scratch.size, (12 if routine.vectors else 3) * m * n * small)
 
 

@@ -2,15 +2,28 @@
 
 from __future__ import annotations
 
+from contextlib import nullcontext
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from heron.codegen.llvm.text import Function
 from heron.codegen.native.blas_threads import one_blas_thread
 from heron.codegen.native.share import write_range
+from heron.codegen.native.small_matrices import SmallMatrices
 from heron.runtime import array_pool
 from heron.runtime.cpu import blas
-from heron.runtime.fortran import Call, Factored, Move, One, Pivots, Place, Turn
+from heron.runtime.fortran import (
+    Call,
+    Factored,
+    Move,
+    One,
+    Pivots,
+    Place,
+    SmallCholesky,
+    SmallLu,
+    SmallSolve,
+    Turn,
+)  # fmt: skip
 from heron.runtime.thunks import HostThunk, LapackThunk
 
 if TYPE_CHECKING:
@@ -28,7 +41,8 @@ def write_lapack(w: ProgramWriter, t: LapackThunk) -> None:
     w.functions.append(_Range(w, t).text(name))
     work = max(1, t.steps.work)
     grain = t.batch if work * t.batch < _SHARED else max(1, _PORTION // work)
-    with one_blas_thread(w):
+    calls = any(isinstance(step, Call) for step in t.steps.steps)
+    with one_blas_thread(w) if calls else nullcontext():
         write_range(w, name, [w.pointer(s) for s in t.args], t.batch, grain)
 
 
@@ -75,6 +89,7 @@ class _Range(Function):
         with self.loop("%lo", "%hi") as n:
             strides = zip(bases, self.t.strides, strict=True)
             self.places = [self.at(base, self.integer("mul", n, stride), "i8") for base, stride in strides]
+            small = SmallMatrices(self, self.place)
             for step in self.t.steps.steps:
                 match step:
                     case Call():
@@ -87,6 +102,12 @@ class _Range(Function):
                         self.pivots(step)
                     case Factored():
                         self.factored(step)
+                    case SmallCholesky():
+                        small.cholesky(step)
+                    case SmallLu():
+                        small.lu(step)
+                    case SmallSolve():
+                        small.solve(step)
 
     def routine(self, step: Call) -> None:
         symbol = f"heron_{step.routine}"
