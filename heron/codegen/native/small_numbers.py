@@ -78,7 +78,7 @@ class Numbers:
         return self.f.value(f"call {self.part} @llvm.sqrt.{self._suffix}({self.part} {a})")
 
     def size(self, x: Number) -> str:
-        """What pivots are compared by: the sum of the parts' magnitudes."""
+        """The magnitude that pivots are compared by: the sum of those of the parts."""
         sizes = [self._size(part) for part in x]
         return self._two("fadd", *sizes) if self.is_complex else sizes[0]
 
