@@ -3,16 +3,19 @@
 from __future__ import annotations
 
 import struct
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import partial
 from itertools import accumulate
 from math import ceil, log2, prod
 from operator import mul
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
-from heron.codegen.native import fft_code
+import numpy as np
+
+from heron.codegen.native import fft_chirp, fft_code
 from heron.codegen.native.fft_code import DRIVER, Job
+from heron.codegen.native.fft_passes import factors
 from heron.codegen.native.share import write_range
 from heron.codegen.native.tables import write_table
 from heron.hlo.ir.types import C64, F32, F64, ElementType
@@ -22,7 +25,7 @@ if TYPE_CHECKING:
     from heron.runtime.thunks import FftThunk
 
 #: bytes of scratch a thread may take from its stack
-_MOST_SCRATCH = 1 << 19
+_MOST_SCRATCH = 1 << 21
 #: elements times the logarithm of the length that a thread does at a time, at least
 _PORTION = 1 << 16
 
@@ -31,32 +34,40 @@ _PORTION = 1 << 16
 class Stage:
     """The transform of all lines along one dimension.
 
-    ``origin``, ``target``: operand, out or scratch. Lines of ``length`` complex elements, of which ``read`` are read
-    and ``written`` written; ``lines`` of them next to each other (``apart``: element by element), ``sets`` times.
-    ``kind``: c2c, r2c or c2r.
+    ``origin``, ``target``: operand, out or scratch. Lines of ``elements``, as a caller counts them; ``lines`` of them
+    next to each other (``apart``: element by element), ``sets`` times.
+    ``kind``: c2c, r2c or c2r; r2c and c2r of an even length go through complex lines of half the length.
     """
 
     origin: str
     target: str
     kind: str
-    length: int
+    elements: int
     lines: int
     sets: int
     apart: bool
     inverse: bool
 
     @property
+    def length(self) -> int:
+        """Complex elements of a line between the passes."""
+        return self.elements // 2 if self.is_halved else self.elements
+
+    @property
+    def is_halved(self) -> bool:
+        return self.kind != "c2c" and self.elements % 2 == 0
+
+    @property
     def read(self) -> int:
-        return self.length + (self.kind == "c2r")
+        return self._side("c2r")
 
     @property
     def written(self) -> int:
-        return self.length + (self.kind == "r2c")
+        return self._side("r2c")
 
-    @property
-    def elements(self) -> int:
-        """Of a line, as a caller counts them."""
-        return self.length if self.kind == "c2c" else 2 * self.length
+    def _side(self, halved: str) -> int:
+        """Elements on one side of the transform, which has half a line and its middle where the kind is that."""
+        return self.elements // 2 + 1 if self.kind == halved else self.length
 
 
 def part_type(element: ElementType) -> ElementType:
@@ -81,7 +92,7 @@ def stages(kind: str, lengths: tuple[int, ...], dims: tuple[int, ...]) -> list[S
         length, inner, outer = dims[axis], prod(whole[axis + 1 :]), prod(whole[:axis])
         step = ("c2r" if inverse else "r2c") if is_real and axis == last else "c2c"
         if step != "c2c":
-            length = lengths[-1] // 2
+            length = lengths[-1]
         target = "scratch" if kind == "IRFFT" and axis != last else "out"
         apart = axis != last
         found.append(
@@ -94,16 +105,17 @@ def stages(kind: str, lengths: tuple[int, ...], dims: tuple[int, ...]) -> list[S
 def obstacle(kind: str, lengths: tuple[int, ...], dims: tuple[int, ...], element: ElementType) -> str | None:
     """Why there is no code for a transform; None when there is."""
     part = part_type(element)
-    if kind.endswith("RFFT") and lengths[-1] % 2:
-        return f"a real line of {lengths[-1]} elements has no middle"
     for stage in stages(kind, lengths, dims):
-        if fft_code.factors(stage.length) is None:
-            return f"{stage.length} has a prime factor above {max(fft_code.RADICES)}"
-        if 2 * fft_code.scratch_bytes(stage.length, part) > _MOST_SCRATCH:
+        if 2 * _scratch(stage.length, part) > _MOST_SCRATCH:
             return f"lines of {stage.length} elements, as many as a vector has lanes, do not stay in a cache"
         if 2 * stage.lines < fft_code.lanes(part):
             return f"{stage.lines} lines do not fill vectors"
     return None
+
+
+def _scratch(length: int, element: ElementType) -> int:
+    """The bytes of one of the arrays that lines lie in between the passes."""
+    return fft_code.scratch_bytes(fft_chirp.room(length) if factors(length) is None else length, element)
 
 
 def write_fft(w: ProgramWriter, t: FftThunk) -> None:
@@ -128,16 +140,17 @@ def _job(w: ProgramWriter, s: Stage, element: ElementType, groups: int) -> str:
     near = s.lines if s.apart else 1  # complex elements from one of a line to the next
     steps = [size * (near if s.apart else n) for n in (s.read, s.written)]
     if s.kind == "r2c":
-        steps[0] = size * s.length
+        steps[0] = element.byte_size * s.elements
     if s.kind == "c2r":
-        steps[1] = size * s.length
-    flips = [int(s.inverse and s.kind == "c2c"), int(s.inverse)]
+        steps[1] = element.byte_size * s.elements
+    # where halves are put together, parts are exchanged then
+    flips = [int(s.inverse and not s.is_halved), int(s.inverse)]
     scale = 1 / s.elements if s.inverse else 1.0
     words: dict[Job, int | str] = dict.fromkeys(Job, 0)
     words |= {
         Job.LENGTH: s.length,
         Job.LANES: fft_code.lanes(element),
-        Job.SCRATCH: fft_code.scratch_bytes(s.length, element),
+        Job.SCRATCH: _scratch(s.length, element),
         Job.LINES: s.lines,
         Job.GROUPS: groups,
         Job.FROM_STEP: steps[0],
@@ -149,43 +162,64 @@ def _job(w: ProgramWriter, s: Stage, element: ElementType, groups: int) -> str:
         Job.READ_FLIPPED: flips[0],
         Job.WRITE_FLIPPED: flips[1],
         Job.SCALE: struct.unpack("<q", struct.pack("<d", scale))[0],
-        Job.ROOTS_AT: _roots(w, s.length, s.length, element),
-        Job.READ_AT: _piece(w, element, "read_apart" if s.apart else "read"),
-        Job.WRITE_AT: _piece(w, element, "write_apart" if s.apart else "write"),
     }
-    if s.kind != "c2c":
-        words[Job.REAL_ROOTS_AT] = _roots(w, 2 * s.length, s.length + 1, element)
-    if s.kind == "c2r":
-        words[Job.JOIN_AT] = _piece(w, element, "join")
-    if s.kind == "r2c":
-        words[Job.SPLIT_AT] = _piece(w, element, "split")
+    words |= {job: _piece(w, element, piece) for job, piece in _pieces(s).items()}
+    if s.is_halved:
+        words[Job.REAL_ROOTS_AT] = _numbers(w, "roots", fft_code.roots, 2 * s.length, s.length + 1, element)
     found = list(_passes(w, s.length, element))
-    words |= {Job.PASSES: len(found) // 3, Job.PASSES_AT: write_table(w, "passes", found)}
+    words |= {Job.PASSES: len(found) // 4, Job.PASSES_AT: write_table(w, "passes", found)}
     return write_table(w, "transform", [words[n] for n in Job])
 
 
+def _pieces(s: Stage) -> dict[Job, str]:
+    """The functions around the passes."""
+    if s.apart:
+        return {Job.READ_AT: "read_apart", Job.WRITE_AT: "write_apart"}
+    match s.kind, s.is_halved:
+        case "r2c", True:
+            return {Job.READ_AT: "read", Job.SPLIT_AT: "split", Job.WRITE_AT: "write"}
+        case "r2c", False:
+            return {Job.READ_AT: "read_real", Job.WRITE_AT: "write"}
+        case "c2r", True:
+            return {Job.READ_AT: "read", Job.JOIN_AT: "join", Job.WRITE_AT: "write"}
+        case "c2r", False:
+            return {Job.READ_AT: "read", Job.JOIN_AT: "mirror", Job.WRITE_AT: "write_real"}
+        case _:
+            return {Job.READ_AT: "read", Job.WRITE_AT: "write"}
+
+
 def _passes(w: ProgramWriter, n: int, element: ElementType) -> Iterator[int | str]:
-    factors = fft_code.factors(n)
-    assert factors is not None
-    for radix, done in zip(factors, accumulate(factors, mul), strict=True):
-        yield _piece(w, element, radix)
-        yield n // done
-        yield done // radix
+    """Function, two sizes and table of each pass."""
+    found = factors(n)
+    if found is not None:
+        roots = _numbers(w, "roots", fft_code.roots, n, n, element)
+        for radix, done in zip(found, accumulate(found, mul), strict=True):
+            yield from (_piece(w, element, radix), n // done, done // radix, roots)
+        return
+    length = fft_chirp.room(n)
+    chirp = _numbers(w, "chirp", fft_chirp.chirp, n, element)
+    response = _numbers(w, "response", fft_chirp.response, n, element)
+    yield from (_piece(w, element, "enter"), n, length, chirp)
+    yield from _passes(w, length, element)
+    yield from (_piece(w, element, "convolve"), n, length, response)
+    yield from _passes(w, length, element)
+    yield from (_piece(w, element, "leave"), n, length, chirp)
 
 
 def _piece(w: ProgramWriter, element: ElementType, piece: str | int) -> str:
     name = fft_code.piece_name(element, piece)
     arguments = "ptr, ptr, i64, i64, ptr"
-    if isinstance(piece, int):
-        arguments = "ptr, ptr, ptr, i64, i64"
-    elif piece in ("join", "split"):
+    if piece in fft_code.INSIDE:
         arguments = "ptr, ptr, ptr"
+    elif piece not in fft_code.PIECES:
+        arguments = "ptr, ptr, ptr, i64, i64"
     w.declare(name, f"void @{name}({arguments})", partial(fft_code.piece_address, element, piece))
     return f"@{name}"
 
 
-def _roots(w: ProgramWriter, n: int, count: int, element: ElementType) -> str:
-    symbol = f"heron_roots_{element.name}_{n}_{count}"
+def _numbers(w: ProgramWriter, kind: str, make: Callable[..., np.ndarray], *form: Any) -> str:
+    """The symbol of a table of numbers, which is made once in a process."""
+    symbol = f"heron_{kind}_{'_'.join(str(getattr(f, 'name', f)) for f in form)}"
     w.declared.variable(f"@{symbol} = external global i8")
-    w.externals[symbol] = fft_code.roots(n, count, element).ctypes.data
+    w.externals[symbol] = make(*form).ctypes.data
     return f"@{symbol}"

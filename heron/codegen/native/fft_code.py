@@ -3,7 +3,7 @@
 A work item takes as many lines as a vector has lanes into scratch memory, real and imaginary parts apart, goes through
 them once for each factor of the length, and writes them out. Lines that lie one after the other are turned on the way
 in and out; neighbours along another dimension lie as vectors already. A real line of even length is a complex one of
-half the length, taken apart afterwards (put together before).
+half the length, taken apart afterwards (put together before); one of odd length is one without imaginary parts.
 
 The passes are Stockham's: out of place, the result in order with no bit reversal. With s the product of the factors
 before and m what is left after factor r, element j of a butterfly is x[q + s (p + j m)], its result y[q + s (r p + j)].
@@ -14,6 +14,8 @@ Source: C. Van Loan, Computational Frameworks for the Fast Fourier Transform, SI
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from enum import IntEnum
 from functools import cache
 
@@ -22,11 +24,9 @@ import numpy as np
 from heron.codegen.llvm.code_cache import CodeCache
 from heron.codegen.llvm.text import Function
 from heron.codegen.native import common_code
+from heron.codegen.native.fft_chirp import CHIRP_PASSES, ChirpWriter
 from heron.codegen.native.fft_passes import PassWriter, Vectors, lanes
 from heron.hlo.ir.types import ElementType
-
-#: factors there are butterflies for, the ones to take first
-RADICES = (8, 4, 2, 3, 5, 7, 11, 13)
 
 
 class Job(IntEnum):
@@ -46,31 +46,22 @@ class Job(IntEnum):
     READ_FLIPPED = 11  # 1: real and imaginary parts exchanged
     WRITE_FLIPPED = 12
     SCALE = 13  # an f64
-    ROOTS_AT = 14
-    REAL_ROOTS_AT = 15
-    READ_AT = 16  # functions: `PIECES`
-    JOIN_AT = 17  # or null
-    SPLIT_AT = 18  # or null
-    WRITE_AT = 19
-    PASSES = 20
-    PASSES_AT = 21  # for each its function, m and s
+    REAL_ROOTS_AT = 14
+    READ_AT = 15  # functions: `PIECES`
+    JOIN_AT = 16  # or null
+    SPLIT_AT = 17  # or null
+    WRITE_AT = 18
+    PASSES = 19
+    PASSES_AT = 20  # for each its function, m, s and its table
 
 
 DRIVER = "heron_fft"
 #: functions of one element type. Lines that lie one after the other, and those next to each other, between memory and
-#: scratch: ``void f(ptr job, ptr array, i64 first, i64 lines, ptr scratch)``; real lines put together and taken apart:
-#: ``void f(ptr job, ptr from, ptr to)``
-PIECES = ("read", "write", "read_apart", "write_apart", "join", "split")
-
-
-def factors(n: int) -> list[int] | None:
-    """`n` as factors there are butterflies for; None where it has others."""
-    found: list[int] = []
-    for radix in RADICES:
-        while n % radix == 0:
-            found.append(radix)
-            n //= radix
-    return found if n == 1 else None
+#: scratch: ``void f(ptr job, ptr array, i64 first, i64 lines, ptr scratch)``; real lines put together and taken apart,
+#: and the second half of a line that becomes real: ``void f(ptr job, ptr from, ptr to)``
+PIECES = ("read", "write", "read_apart", "write_apart", "read_real", "write_real", "join", "split", "mirror")
+#: those from scratch to scratch
+INSIDE = ("join", "split", "mirror")
 
 
 @cache
@@ -110,6 +101,8 @@ def piece_address(element: ElementType, piece: str | int, cache: CodeCache | Non
 def _piece_text(element: ElementType, piece: str | int) -> str:
     if isinstance(piece, int):
         return PassWriter(element, piece).text(piece_name(element, piece))
+    if piece in CHIRP_PASSES:
+        return ChirpWriter(element).text(piece, piece_name(element, piece))
     return _PieceWriter(element).text(piece)
 
 
@@ -159,12 +152,13 @@ class _DriverWriter(Function):
         self.line(f"store ptr {a}, ptr {self.there}")
 
     def _passes(self) -> None:
-        table, roots = self.word(Job.PASSES_AT, "ptr"), self.word(Job.ROOTS_AT, "ptr")
+        passes = self.word(Job.PASSES_AT, "ptr")
         with self.loop(0, self.word(Job.PASSES)) as n:
-            entry = self.at(table, self.integer("mul", n, 3), "i64")
+            entry = self.at(passes, self.integer("mul", n, 4), "i64")
             function = self.value(f"load ptr, ptr {entry}, align 8")
+            table = self.value(f"load ptr, ptr {self.at(entry, 3, 'i64')}, align 8")
             m, s = (self.value(f"load i64, ptr {self.at(entry, k, 'i64')}, align 8") for k in (1, 2))
-            args = f"ptr {self._get(self.here)}, ptr {self._get(self.there)}, ptr {roots}, i64 {m}, i64 {s}"
+            args = f"ptr {self._get(self.here)}, ptr {self._get(self.there)}, ptr {table}, i64 {m}, i64 {s}"
             self.line(f"call void {function}({args})")
             self._exchange()
 
@@ -178,12 +172,15 @@ class _PieceWriter(Vectors):
             "write": self._write,
             "read_apart": self._read_apart,
             "write_apart": self._write_apart,
+            "read_real": self._read_real,
+            "write_real": self._write_real,
             "join": self._join,
             "split": self._split,
+            "mirror": self._mirror,
         }
         write[piece]()
         arguments = "ptr %job, ptr %array, i64 %first, i64 %count, ptr %scratch"
-        if piece in ("join", "split"):
+        if piece in INSIDE:
             arguments = "ptr %job, ptr noalias %from, ptr noalias %to"
         return self.function(f"void @{piece_name(self.element, piece)}({arguments}) nounwind")
 
@@ -236,9 +233,20 @@ class _PieceWriter(Vectors):
 
     # -- lines one after the other -----------------------------------------------------------------------------------
     def _read(self) -> None:
-        """Blocks of every line, turned. Lanes without a line get the last one."""
-        step, length = self.word(Job.FROM_STEP), self.integer("mul", self.word(Job.READ), 2)
-        last, flipped = self.integer("sub", "%count", 1), self.word(Job.READ_FLIPPED)
+        flipped = self.word(Job.READ_FLIPPED)
+        with self._columns(self.integer("mul", self.word(Job.READ), 2)) as columns:
+            for n, column in columns:
+                self.put_vector(column, self.part("%scratch", self._flip(n, flipped)))
+
+    def _read_real(self) -> None:
+        with self._columns(self.word(Job.READ)) as columns:
+            for n, column in columns:
+                self.put((column, "zeroinitializer"), "%scratch", n)
+
+    @contextmanager
+    def _columns(self, length: str) -> Iterator[Iterator[tuple[str, str]]]:
+        """Blocks of every line, turned: place and vector of each number. Lanes without a line get the last one."""
+        step, last = self.word(Job.FROM_STEP), self.integer("sub", "%count", 1)
         lines = []
         for n in range(self.lanes):
             line = self.integer("add", "%first", self.least(n, last))
@@ -246,17 +254,24 @@ class _PieceWriter(Vectors):
         with self.loop(0, length, self.lanes) as start:
             mask = self._mask(self.integer("sub", length, start), self.lanes)
             rows = [self._masked_load(self.at(line, start, self.scalar), mask, self.lanes) for line in lines]
-            for n, column in enumerate(self._turned(rows)):
-                self.put_vector(column, self.part("%scratch", self._flip(self.integer("add", start, n), flipped)))
+            yield ((self.integer("add", start, n), column) for n, column in enumerate(self._turned(rows)))
 
     def _write(self) -> None:
-        step, length = self.word(Job.TO_STEP), self.integer("mul", self.word(Job.WRITTEN), 2)
-        scale, flipped = self._scale(), self.word(Job.WRITE_FLIPPED)
+        flipped = self.word(Job.WRITE_FLIPPED)
+        self._put_columns(self.integer("mul", self.word(Job.WRITTEN), 2), lambda n: self._flip(n, flipped))
+
+    def _write_real(self) -> None:
+        flipped = self.word(Job.WRITE_FLIPPED)
+        self._put_columns(self.word(Job.WRITTEN), lambda n: self._flip(self.integer("mul", n, 2), flipped))
+
+    def _put_columns(self, length: str, place: Callable[[str], str]) -> None:
+        """Numbers of all lines, each at its place in scratch, to blocks of every line."""
+        step, scale = self.word(Job.TO_STEP), self._scale()
         with self.loop(0, length, self.lanes) as start:
             mask = self._mask(self.integer("sub", length, start), self.lanes)
             columns = []
             for n in range(self.lanes):
-                part = self.vector_at(self.part("%scratch", self._flip(self.integer("add", start, n), flipped)))
+                part = self.vector_at(self.part("%scratch", place(self.integer("add", start, n))))
                 columns.append(self.real("fmul", part, scale))
             for n, row in enumerate(self._turned(columns)):
                 with self.when(self.value(f"icmp ult i64 {n}, %count")):
@@ -317,3 +332,13 @@ class _PieceWriter(Vectors):
             odd = self.mul(odd, (w[0], self.value(f"fneg {self.vector} {w[1]}")))
             # even + i odd
             self.put((self.real("fadd", even[1], odd[0]), self.real("fsub", even[0], odd[1])), "%to", k)
+
+    def _mirror(self) -> None:
+        """The second half of a line of odd length that becomes real: the conjugates of the first, parts exchanged."""
+        length = self.word(Job.LENGTH)
+        self.put(("zeroinitializer", self.pair("%from", "0")[1]), "%to", "0")
+        with self.loop(1, self.word(Job.READ)) as k:
+            z = self.pair("%from", k)
+            self.put(z, "%to", k)
+            other = self.value(f"fneg {self.vector} {z[0]}"), z[1]
+            self.put(other, "%to", self.integer("sub", length, k))

@@ -13,6 +13,19 @@ from heron.hlo.ir.types import ElementType
 
 Complex = tuple[str, str]
 
+#: factors there are butterflies for, the ones to take first
+RADICES = (8, 4, 2, 3, 5, 7, 11, 13)
+
+
+def factors(n: int) -> list[int] | None:
+    """`n` as factors there are butterflies for; None where it has others."""
+    found: list[int] = []
+    for radix in RADICES:
+        while n % radix == 0:
+            found.append(radix)
+            n //= radix
+    return found if n == 1 else None
+
 
 def lanes(element: ElementType) -> int:
     """Lines done at once on this machine."""

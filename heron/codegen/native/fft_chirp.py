@@ -1,0 +1,79 @@
+"""Fourier transforms of lengths with large prime factors: convolutions with a chirp, by transforms of another length.
+
+As ``2 j k == j^2 + k^2 - (k - j)^2``, the transform of x is the convolution of ``x[j] w[j]`` with the conjugates of w,
+times w, where ``w[k] = exp(-pi i k^2 / n)``. The convolution is a product between two transforms of a length that has
+small factors alone and room for both sides of w. What lies around the passes of these are three more passes.
+
+Source: L. Bluestein, A linear filtering approach to the computation of discrete Fourier transform, 1970.
+"""
+
+from __future__ import annotations
+
+from functools import cache
+from math import log2
+from typing import Any
+
+import numpy as np
+
+from heron.codegen.native.fft_passes import Vectors, factors
+from heron.hlo.ir.types import ElementType
+
+#: the passes before, between and after the two transforms: ``void f(ptr from, ptr to, ptr table, i64 n, i64 length)``
+CHIRP_PASSES = ("enter", "convolve", "leave")
+
+
+@cache
+def room(n: int) -> int:
+    """The length of the transforms for a line of `n` elements, the one with the least work."""
+    candidates = [(length, found) for length in range(2 * n - 1, 4 * n) if (found := factors(length)) is not None]
+    return min(candidates, key=lambda c: c[0] * sum(map(_work, c[1])))[0]
+
+
+def _work(radix: int) -> float:
+    """Of the pass of a factor, for each element: its memory and its butterfly."""
+    return 3 + (radix if radix % 2 else log2(radix))
+
+
+@cache
+def chirp(n: int, element: ElementType) -> np.ndarray:
+    """``exp(-pi i k^2 / n)`` for k < n, as pairs of parts."""
+    return _pairs(_chirp(n), element)
+
+
+@cache
+def response(n: int, element: ElementType) -> np.ndarray:
+    """The transform of the conjugates of the chirp, both sides of it, over the length, as pairs of parts."""
+    length, w = room(n), _chirp(n).conj().astype(np.complex128)
+    sides = np.zeros(length, np.complex128)
+    sides[:n] = w
+    sides[length - n + 1 :] = w[:0:-1]
+    return _pairs(np.fft.fft(sides) / length, element)
+
+
+def _chirp(n: int) -> np.ndarray:
+    turns = np.arange(n, dtype=object) ** 2 % (2 * n)
+    angles = np.longdouble("3.14159265358979323846264338327950288") * turns.astype(np.longdouble) / n
+    return np.cos(angles) - 1j * np.sin(angles)
+
+
+def _pairs(z: Any, element: ElementType) -> np.ndarray:
+    return np.ascontiguousarray(np.stack([z.real, z.imag], axis=-1), element.dtype)
+
+
+class ChirpWriter(Vectors):
+    """The functions of `CHIRP_PASSES`."""
+
+    def text(self, chirp_pass: str, name: str) -> str:
+        count = "%length" if chirp_pass == "convolve" else "%n"
+        with self.loop(0, count) as k:
+            x, w = self.pair("%from", k), self.root("%table", k)
+            if chirp_pass == "leave":
+                x = x[1], x[0]
+            y = self.mul(x, w)
+            # a transform with the parts exchanged goes the other way
+            self.put((y[1], y[0]) if chirp_pass == "convolve" else y, "%to", k)
+        if chirp_pass == "enter":
+            with self.loop("%n", "%length") as k:
+                self.put(("zeroinitializer", "zeroinitializer"), "%to", k)
+        arrays = "ptr noalias %from, ptr noalias %to, ptr noalias %table"
+        return self.function(f"void @{name}({arrays}, i64 %n, i64 %length) nounwind")
