@@ -24,6 +24,7 @@ from heron.codegen.native.fft import write_fft
 from heron.codegen.native.lapack import write_lapack
 from heron.codegen.native.row_blocks import write_row_blocks
 from heron.codegen.native.share import COPY_BLOCK, COPY_BLOCKS, kernel_range, pack, range_of, write_copy, write_kernel
+from heron.codegen.native.thin_gemm import thin_form, write_thin_gemm
 from heron.errors import HeronError
 from heron.hlo.ir.types import ElementType
 from heron.hlo.meaning.draws import FIRST_STATE
@@ -340,6 +341,10 @@ class ProgramWriter(Function):
         form = float_gemm.form_for(t)
         if form is not None:
             float_gemm.write_float_gemm(self, t, form)
+            return
+        thin = thin_form(t)
+        if thin is not None:
+            write_thin_gemm(self, t, thin)
             return
         write_blas_gemm(self, t)
 
