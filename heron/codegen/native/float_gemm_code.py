@@ -12,8 +12,8 @@ from heron.codegen.native.float_gemm_form import FIELDS, GROUPS, Form
 from heron.codegen.native.float_gemm_tile import TileWriter
 from heron.runtime.object_code import Object
 
-#: rows up to which columns are read where they lie: to rearrange them would take longer than to multiply
-_FEW = 6
+#: rows up to which columns are read where they lie: to rearrange them takes longer than it saves
+_FEW = 48
 #: tiles whose rows are copied at once, where they do not lie as they are multiplied
 _STRIPS = 8
 
