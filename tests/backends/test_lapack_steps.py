@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+import heron
 from heron.backends.calls import lapack_steps
 from heron.backends.calls.matrices import batch_of
 from heron.buffers.assignment import Slice
@@ -38,7 +39,7 @@ def run(routine: object, shapes: Sequence[Shape], memory: list[np.ndarray], thre
     apart = {m.ctypes.data: n for n, m in enumerate(memory)}
     slices = tuple(Slice(apart[m.ctypes.data], 0, m.nbytes) for m in memory)
     steps = lapack_steps.steps_for(routine, shapes, slices[0] == slices[-1])
-    batch = batch_of(shapes[0])
+    batch = batch_of(shapes)
     strides = tuple(s.byte_size // batch for s in shapes)
     return run_thunk(LapackThunk(steps, slices, strides, batch, LAPACK, "call"), memory, threads)
 
@@ -230,6 +231,37 @@ def test_the_first_minor_that_is_not_positive(n: int) -> None:
     assert sorted(set(info.tolist()))[-1] == n
 
 
+@pytest.mark.parametrize("t", TYPES, ids=lambda t: t.name)
+@pytest.mark.parametrize("columns", [True, False])
+@pytest.mark.parametrize(("n", "m"), [(5, 3), (5, 1), (1, 2)])
+def test_tridiagonal_systems(n: int, m: int, columns: bool, t: ElementType) -> None:
+    rng = np.random.default_rng(5)
+    given = [random(rng, t, 2, n) for _ in range(3)]
+    given[1] += 4
+    given.append(random(rng, t, 2, n, m))
+    wanted = [np.empty_like(g) for g in given] + [np.empty(2, np.int32)]
+    lapack.Gtsv()(*given, *wanted)
+    assert not wanted[4].any()
+    kinds = [*"vvvmvvvm", "i"]
+    shapes = [shape_of(k, x.shape[1:], t, columns, (2,)) for k, x in zip(kinds, [*given, *wanted], strict=True)]
+    for in_place in (False, True):
+        memory = [stored(g, columns and g.ndim > 2) for g in given]
+        memory += memory[:4] if in_place else [np.full_like(x, 7) for x in memory]
+        memory.append(np.full(2, 7, np.int32))
+        run(lapack.Gtsv(), shapes, memory)
+        for found, right in zip(memory[4:], wanted, strict=True):
+            found = found.swapaxes(1, 2) if columns and found.ndim > 2 else found
+            np.testing.assert_allclose(found, right, rtol=0, atol=CLOSE[t] * 10)
+
+
+def test_a_singular_tridiagonal_system_says_where() -> None:
+    zero, one, info = np.zeros((2, 3), np.float32), np.ones((2, 3), np.float32), np.full(2, 9, np.int32)
+    b, main = np.ones((2, 3, 1), np.float32), np.stack([one[0], [1, 0, 1]]).astype(np.float32)
+    memory = [zero, main, zero, b, *(x.copy() for x in (zero, main, zero, b)), info]
+    run(lapack.Gtsv(), [shape_of("vvvmvvvmi"[k], x.shape[1:], F32, False, (2,)) for k, x in enumerate(memory)], memory)
+    assert info.tolist() == [0, 2] and memory[7][0].ravel().tolist() == [1, 1, 1]
+
+
 def test_what_has_no_factor_is_nan_and_says_so() -> None:
     a = np.stack([np.eye(3), -np.eye(3), np.eye(3)]).astype(np.float32)
     shape = shape_of("m", (3, 3), F32, False, (3,))
@@ -270,6 +302,26 @@ def test_refusals_say_why(routine: Any, shapes: list[Shape], why: str) -> None:
         why = r"V\^H"
     with pytest.raises(lapack_steps.Refused, match=why):
         lapack_steps.steps_for(routine, shapes, False)
+
+
+@pytest.mark.parametrize(("n", "quick"), [(8, True), (200, False)])
+def test_calls_with_little_scratch_leave_nothing_to_python(n: int, quick: bool) -> None:
+    """Such a program has the quick way in; more scratch may be missing, which Python says."""
+    a = f"f32[{n},{n}]{{1,0}}"
+    program = heron.compile(
+        f"""HloModule m
+
+ENTRY main {{
+  a = {a} parameter(0)
+  e = ({a}, f32[{n}]{{0}}, s32[]) custom-call(a), custom_call_target="lapack_ssyevd_ffi", backend_config={{mode = 86 : ui8, uplo = 76 : ui8}}
+  ROOT v = f32[{n}]{{0}} get-tuple-element(e), index=1
+}}
+""",
+        "cpu",
+    )
+    for _ in range(3):
+        np.testing.assert_allclose(program(np.eye(n, dtype=np.float32)), np.ones(n), atol=1e-6)
+    assert (program.native_entry() is not None) == quick
 
 
 def test_scratch_that_is_not_there_is_an_error_with_its_size() -> None:

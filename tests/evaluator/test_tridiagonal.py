@@ -34,6 +34,18 @@ def test_regular_systems_agree(dtype: str) -> None:
     np.testing.assert_allclose(got, jax.jit(solve)(*inputs), rtol=1e-5 if dtype != "float64" else 1e-13)
 
 
+@pytest.mark.parametrize(("n", "m"), [(1, 2), (2, 1), (7, 2)])
+def test_systems_by_lapack_agree(n: int, m: int) -> None:
+    rng = np.random.default_rng(n)
+    lower, upper = (rng.standard_normal((2, n)).astype("float32") for _ in range(2))
+    lower[:, 0] = upper[:, -1] = 0
+    inputs = lower, rng.uniform(4, 5, (2, n)).astype("float32"), upper, rng.standard_normal((2, n, m)).astype("float32")
+    module = heron.from_jax(jax.lax.linalg.tridiagonal_solve, *inputs)
+    wanted = jax.jit(jax.lax.linalg.tridiagonal_solve)(*inputs)
+    np.testing.assert_allclose(heron.evaluate(module, *inputs)[0], wanted, rtol=1e-5)
+    np.testing.assert_allclose(heron.compile(module, "cpu")(*inputs), wanted, rtol=1e-5)
+
+
 def test_a_singular_system_gives_the_null_vector() -> None:
     n = 6
     line = np.full(n, -1.0)

@@ -99,7 +99,7 @@ def _native(lowering: Lowering, i: Instruction, routine: Any) -> list[Thunk]:
     except lapack_steps.Refused as why:
         lowering.trace.decide(Decision(False, str(why), "lapack", i.name, "native call"))
         return call(lowering, i, routine, LAPACK)
-    batch = batch_of(shapes[0])
+    batch = batch_of(shapes)
     return [LapackThunk(steps, slices, tuple(s.byte_size // batch for s in shapes), batch, LAPACK, i.name)]
 
 
@@ -136,6 +136,7 @@ _ROUTINES: dict[str, Callable[[Instruction], Routine]] = {
     "ungqr": lambda _: lapack.Orgqr(),
     "syevd": _syevd,
     "heevd": _syevd,
+    "gtsv": lambda _: lapack.Gtsv(),
     "gesdd": lambda i: lapack.Svd(*calls.mode(i)),
     "gesvd": _gesvd,
     "gesvdj": _jacobi,

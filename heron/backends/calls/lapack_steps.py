@@ -141,6 +141,23 @@ def _orgqr(routine: lapack.Orgqr, shapes: Sequence[Shape], in_place: bool) -> St
     return Steps(inside.around(call), scratch.size, a.rows * a.columns * reflectors)
 
 
+def _gtsv(routine: lapack.Gtsv, shapes: Sequence[Shape], in_place: bool) -> Steps:
+    """In scratch memory, so that any result may lie where any operand lies."""
+    b, x = matrix_of(shapes[3]), matrix_of(shapes[7])
+    lines = (*range(3), *range(4, 7))
+    need_order(*(shapes[n] for n in lines), shapes[8])
+    n, bytes_, scratch = b.rows, b.element.byte_size, Scratch()
+    low, main, high = (scratch.take(n, bytes_) for _ in range(3))
+    right = scratch.take(n * b.columns, bytes_)
+    inside = Place(-1, low.offset + bytes_)  # its first element is outside the matrix
+    solve = Call(PREFIX[b.element] + "gtsv", (n, b.columns, inside, main, high, right, n, Place(8)))
+    given = (Move(Place(k), place, n * bytes_) for k, place in enumerate((low, main, high)))
+    results = (Move(place, Place(k), n * bytes_) for k, place in enumerate((low, main, high), 4))
+    columns = Matrix(b.element, n, b.columns, by_columns=True)
+    ends = brought(b, Place(3), right, not b.by_columns), brought(columns, right, Place(7), not x.by_columns)
+    return Steps((*given, ends[0], solve, *results, ends[1]), scratch.size, 5 * n * (b.columns + 1))
+
+
 def _syevd(routine: lapack.Syevd, shapes: Sequence[Shape], in_place: bool) -> Steps:
     a, v = map(matrix_of, shapes[:2])
     need_order(*shapes[2:])
@@ -206,6 +223,7 @@ _PLANS: dict[type, Callable[..., Steps]] = {
     lapack.Getrf: _getrf,
     lapack.Geqrf: _geqrf,
     lapack.Orgqr: _orgqr,
+    lapack.Gtsv: _gtsv,
     lapack.Syevd: _syevd,
     lapack.Svd: _svd,
 }

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from math import prod
 
@@ -43,9 +44,9 @@ class Refused(Exception):
     """Why a routine has no steps for such arrays."""
 
 
-def batch_of(shape: Shape) -> int:
-    """The number of matrices."""
-    return prod(shape.dims[:-2])
+def batch_of(shapes: Sequence[Shape]) -> int:
+    """The number of matrices in each array of a call; arrays of vectors have a dimension less."""
+    return prod(max(shapes, key=lambda s: s.rank).dims[:-2])
 
 
 def matrix_of(shape: Shape) -> Matrix:
@@ -54,7 +55,8 @@ def matrix_of(shape: Shape) -> Matrix:
     outer = tuple(range(shape.rank - 2))
     if order[:-2] != outer:
         raise Refused("matrices of the batch do not lie one after another")
-    return Matrix(shape.element_type, *shape.dims[-2:], by_columns=order[-1] == shape.rank - 2)
+    is_line = 1 in shape.dims[-2:]  # as good in columns as in rows
+    return Matrix(shape.element_type, *shape.dims[-2:], by_columns=is_line or order[-1] == shape.rank - 2)
 
 
 def need_order(*shapes: Shape) -> None:

@@ -31,6 +31,8 @@ if TYPE_CHECKING:
 
 #: multiplications of a batch from which on threads share it, and those a thread takes at a time
 _SHARED, _PORTION = 1 << 18, 1 << 16
+#: bytes of scratch that a thread takes from its stack: no call for memory, which may fail and then needs Python
+_ON_STACK = 1 << 16
 #: rows and columns that are turned together
 _SQUARE = 16
 
@@ -70,7 +72,8 @@ class _Range(Function):
         head = f"internal void @{name}(ptr %args, i64 %lo, i64 %hi) nounwind"
         bases = [self.value(f"load ptr, ptr {self.at('%args', n, 'ptr')}") for n in range(len(self.t.args))]
         size = self.t.steps.scratch
-        if not size:
+        if size <= _ON_STACK:
+            self.scratch = self.value(f"alloca i8, i64 {size}, align 64") if size else ""
             self.matrices(bases)
             return self.function(head)
         self.w.declared.function("ptr @malloc(i64)")

@@ -124,9 +124,11 @@ def ormqr(i: Instruction, a: np.ndarray, factors: np.ndarray, c: np.ndarray) -> 
 def gtsv(i: Instruction, lower: np.ndarray, diagonal: np.ndarray, upper: np.ndarray, b: np.ndarray) -> Any:
     """A tridiagonal system: (what is left of the three diagonals, solutions, info)."""
     routine = lapack("gtsv", b)
-    results = [np.zeros(s.dims, s.element_type.dtype) for s in i.shape.tuple_shapes or ()]
+    low, main, high, x = lower.copy(), diagonal.copy(), upper.copy(), b.copy()
+    info = np.zeros(b.shape[:-2], np.int32)
+    # SciPy takes no empty arrays: of a single row it gets elements outside the matrix, which it leaves as they are
+    below, above = (slice(1, None), slice(-1)) if b.shape[-2] > 1 else (slice(1), slice(1))
     for at in np.ndindex(*b.shape[:-2]):
-        second, main, first, x, info = routine(lower[at][1:], diagonal[at], upper[at][:-1], b[at])
-        results[0][at][: second.size] = second
-        results[1][at], results[2][at][: first.size], results[3][at], results[4][at] = main, first, x, info
-    return tuple(results)
+        found = routine(lower[at][below], diagonal[at], upper[at][above], b[at])
+        low[at][below], main[at], high[at][above], x[at], info[at] = found
+    return low, main, high, x, info

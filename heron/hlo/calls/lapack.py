@@ -128,6 +128,12 @@ GESDD = _library("gesdd", ("lapack_?gesdd_ffi", "cusolver_gesdd_ffi"), _svd)
 GESVD = _library("gesvd", ("cusolver_gesvd_ffi",), _svd)
 LAPACK_GESVD = _library("lapack_gesvd", ("lapack_?gesvd_ffi",), _svd)
 GESVDJ = _library("gesvdj", ("cusolver_gesvdj_ffi", "cusolver_gesvdp_ffi"), _svd)
+_TRIDIAGONAL = "lower:T[*b,n], diagonal:T[*b,n], upper:T[*b,n], b:T[*b,n,m] -> "
+GTSV = Call(
+    "gtsv", ("lapack_?gtsv_ffi",),
+    _TRIDIAGONAL + "l@lower:T[*b,n], d@diagonal:T[*b,n], u@upper:T[*b,n], x@b:T[*b,n,m], info:s32[*b]",
+    family="lapack", cpu="lapack", gpu=EVALUATOR, any_order=True,
+)  # fmt: skip
 #: the permutation that the row swaps of an LU factorisation amount to; rows are counted from 0
 PIVOTS = Call(
     "pivots", ("cu_lu_pivots_to_permutation",), "pivots:s32[*b,k<=n] -> permutation:s32[*b,n]",
@@ -140,7 +146,6 @@ def _on_host(name: str, targets: tuple[str, ...], form: Any) -> Call:
     return Call(name, targets, form, family="lapack", cpu=EVALUATOR, gpu=EVALUATOR)
 
 
-_TRIDIAGONAL = "lower:T[*b,n], diagonal:T[*b,n], upper:T[*b,n], b:T[*b,n,m] -> "
 GEEV = _on_host("geev", ("lapack_?geev_ffi", "cuhybrid_eig_real", "cuhybrid_eig_comp"), _eigenvalues)
 CUSOLVER_GEEV = _on_host(
     "cusolver_geev", ("cusolver_geev_ffi",),
@@ -158,10 +163,6 @@ GEQP3 = _on_host(
     "a:T[*b,m,n], pivots:s32[*b,n] -> r@a:T[*b,m,n], pivots@pivots:s32[*b,n], tau:T[*b,min(m,n)]",
 )  # fmt: skip
 ORMQR = _on_host("ormqr", ("lapack_?ormqr_ffi", "lapack_?unmqr_ffi", "cusolver_ormqr_ffi"), _ormqr)
-GTSV = _on_host(
-    "gtsv", ("lapack_?gtsv_ffi",),
-    _TRIDIAGONAL + "l@lower:T[*b,n], d@diagonal:T[*b,n], u@upper:T[*b,n], x@b:T[*b,n,m], info:s32[*b]",
-)  # fmt: skip
 GTSV2 = _on_host("gtsv2", ("cusparse_gtsv2_ffi",), _TRIDIAGONAL + "x@b:T[*b,n,m]")
 PERTURBED = _on_host(
     "tridiagonal_perturbed", ("tridiagonal_solve_perturbed_ffi", "cu_tridiagonal_solve_perturbed"),

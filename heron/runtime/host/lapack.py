@@ -181,6 +181,24 @@ class Orgqr:
 
 
 @dataclass(frozen=True, slots=True)
+class Gtsv:
+    """A tridiagonal system: (lower, diagonal, upper, b) → what is left of the diagonals, x, info. The first element of
+    the lower diagonal and the last one of the upper are outside the matrix."""
+
+    def __call__(self, *arrays: np.ndarray) -> None:
+        for given, result in zip(arrays[:4], arrays[4:], strict=False):
+            put(given, result)
+        low, main, high, x, info = arrays[4:]
+        info[...] = 0
+        routine = lapack("gtsv", x)
+        # SciPy takes no empty arrays: of a single row it gets elements outside the matrix
+        below, above = (slice(1, None), slice(-1)) if x.shape[-2] > 1 else (slice(1), slice(1))
+        for at in matrices(x):
+            found = routine(low[at][below], main[at], high[at][above], x[at])
+            low[at][below], main[at], high[at][above], x[at], info[at] = found
+
+
+@dataclass(frozen=True, slots=True)
 class Syevd:
     """Hermitian eigenvalues, ascending: (a) → eigenvectors in columns, eigenvalues, info."""
 
