@@ -163,7 +163,7 @@ def _run(argv: list[str]) -> int:
 
 def _fail(error: HeronError, argv: list[str]) -> int:
     """Report `error`: as text on stderr, and as the JSON document on stdout with ``--json``."""
-    click.echo(error.render(), err=True)
+    click.echo(f"{error.render()}\n  more: heron explain {error.code}", err=True)
     if "--json" in argv:
         click.echo(json.dumps({"error": error.to_json()}))
     return BAD_INPUT
