@@ -40,7 +40,7 @@ class Configuration:
 
 
 def current() -> Configuration:
-    """The file that applies here; read once by a process. Raises CLI010 where it cannot be read, and CLI072."""
+    """The file that applies here; read once by a process. Raises CLI010 where it cannot be read, and CLI082."""
     try:
         folder = os.getcwd()
     except OSError:  # the current folder was removed
@@ -62,7 +62,7 @@ def _found(folder: str, named: str | None, home: str) -> Configuration:
 
 
 def read(path: str | Path) -> Configuration:
-    """The content of a file. Raises CLI010 where it cannot be read, CLI072 where it is not of the form above."""
+    """The content of a file. Raises CLI010 where it cannot be read, CLI082 where it is not of the form above."""
     import tomllib
 
     text = files.read_text(path)
@@ -94,4 +94,4 @@ def _as_text(path: str | Path, name: str, value: object) -> str:
 
 def _wrong(path: str | Path, what: str, why: str) -> HeronError:
     hint = "docs/use/configuration.md has an example; HERON_CONFIG= ignores the file"
-    return HeronError("CLI072", f"'{path}' {what}", where=str(path), why=why, hint=hint)
+    return HeronError("CLI082", f"'{path}' {what}", where=str(path), why=why, hint=hint)

@@ -39,7 +39,7 @@ class XlaProgram:
 
     @staticmethod
     def compile(module: Module) -> XlaProgram:
-        """Compile `module`, printed as HLO text. Raises CLI071 without jaxlib, and where XLA refuses the program."""
+        """Compile `module`, printed as HLO text. Raises CLI081 without jaxlib, and where XLA refuses the program."""
         jax, lib = _jax(), import_module("jax._src.lib")._jax
         compiler, mlir = import_module("jax._src.compiler"), import_module("jax._src.interpreters.mlir")
         device = jax.devices("cpu")[0]
@@ -68,7 +68,7 @@ class XlaProgram:
 @lru_cache(maxsize=1)
 def _jax() -> Any:
     if not is_available():
-        raise HeronError("CLI071", "jaxlib is not installed", hint="pip install 'heron[jax]'")
+        raise HeronError("CLI081", "jaxlib is not installed", hint="pip install 'heron[jax]'")
     import jax
 
     a = np.eye(2, dtype=np.float32)
@@ -90,7 +90,7 @@ def _temp_bytes(executable: Any) -> int | None:
 def _refused(module: Module, error: Exception) -> HeronError:
     lines = str(error).strip().splitlines()
     return HeronError(
-        "CLI071",
+        "CLI081",
         f"XLA does not compile '{module.name}'",
         why=lines[0][:300] if lines else type(error).__name__,
         hint="a comparison needs a program that XLA:CPU takes, too",

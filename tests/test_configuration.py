@@ -72,11 +72,11 @@ def test_given_variables_stand_alone(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("text", "code", "said"),
     [
-        ("[options", "CLI072", "is not TOML"),
-        ("[option]\n", "CLI072", "unknown entry 'option'"),
-        ("threads = 2\n", "CLI072", "unknown entry 'threads'"),
-        ("[options]\nthreads = 1.5\n", "CLI072", "1.5"),
-        ("[commands]\nrun = 3\n", "CLI072", "[commands]"),
+        ("[options", "CLI082", "is not TOML"),
+        ("[option]\n", "CLI082", "unknown entry 'option'"),
+        ("threads = 2\n", "CLI082", "unknown entry 'threads'"),
+        ("[options]\nthreads = 1.5\n", "CLI082", "1.5"),
+        ("[commands]\nrun = 3\n", "CLI082", "[commands]"),
         ("[options]\nthread = 1\n", "CLI020", "unknown option 'thread'"),
         ('[options]\nmath = "quick"\n', "CLI021", "option 'math' in"),
     ],
@@ -107,4 +107,4 @@ def test_unknown_commands_and_options(
     _write(tmp_path / "heron.toml", table + "\n")
     assert invoke(["verify", SOFTMAX]) == 2
     shown = capsys.readouterr().err
-    assert "CLI073" in shown and said in shown
+    assert "CLI083" in shown and said in shown

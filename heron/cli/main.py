@@ -44,7 +44,7 @@ class Verbs(click.Group):
         strange = sorted(set(configuration.current().commands) - set(known))
         if strange:
             where, hint = configuration.current().path, f"commands are {', '.join(known)}"
-            raise HeronError("CLI073", f"there is no command 'heron {strange[0]}'", where=where, hint=hint)
+            raise HeronError("CLI083", f"there is no command 'heron {strange[0]}'", where=where, hint=hint)
         name, command, rest = super().resolve_command(ctx, args)
         if name is not None and command is not None:
             ctx.default_map = {name: defaults(name, command)}
@@ -52,7 +52,7 @@ class Verbs(click.Group):
 
 
 def defaults(verb: str, command: click.Command) -> dict[str, object]:
-    """The values that ``heron.toml`` has for the options of a command, by parameter. Raises CLI073 for other names."""
+    """The values that ``heron.toml`` has for the options of a command, by parameter. Raises CLI083 for other names."""
     file = configuration.current()
     known = {o[2:]: p for p in command.params for o in p.opts if o.startswith("--")}
     found = {}
@@ -60,7 +60,7 @@ def defaults(verb: str, command: click.Command) -> dict[str, object]:
         if name not in known:
             near = difflib.get_close_matches(name, known, 1)
             hint = f"did you mean '{near[0]}'?" if near else f"options are {', '.join(known)}"
-            raise HeronError("CLI073", f"'heron {verb}' has no option '--{name}'", where=file.path, hint=hint)
+            raise HeronError("CLI083", f"'heron {verb}' has no option '--{name}'", where=file.path, hint=hint)
         found[known[name].name or name] = value
     return found
 

@@ -97,7 +97,7 @@ class Peer:
 
     @staticmethod
     def of(subject: Subject, arrays: Sequence[np.ndarray], outputs: Sequence[np.ndarray]) -> Peer:
-        """Compile with XLA and run both by turns. Raises CLI071 where XLA does not take the program."""
+        """Compile with XLA and run both by turns. Raises CLI081 where XLA does not take the program."""
         program = XlaProgram.compile(subject.given)
         placed, given = program.place(arrays), list(arrays)
         expected = program.run(placed)

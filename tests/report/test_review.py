@@ -59,7 +59,7 @@ def test_a_program_that_xla_refuses_is_still_reported(
     capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def refuse(module: Module) -> XlaProgram:
-        raise HeronError("CLI071", "XLA does not compile 'm'", why="no such custom call")
+        raise HeronError("CLI081", "XLA does not compile 'm'", why="no such custom call")
 
     monkeypatch.setattr(peer, "is_available", lambda: True)
     monkeypatch.setattr(XlaProgram, "compile", staticmethod(refuse))
