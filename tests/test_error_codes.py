@@ -15,6 +15,7 @@ CODE = re.compile(r"[A-Z]{2,6}\d{3}")
 #: codes that several folders raise, and the one thing they mean
 SHARED = {
     "BUF003": "a schedule is missing or out of date",
+    "CLI037": "a command with a place holder is malformed, or cannot run",
     "EVAL001": "the evaluator has no definition of this op",
     "EVAL004": "a collective does not fit the devices or the sizes",
     "EVAL008": "a slice lies outside its operand",

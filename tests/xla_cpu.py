@@ -1,48 +1,21 @@
-"""XLA:CPU as the oracle of values: runs HLO text through jaxlib. Tests that use it skip where jax is missing."""
+"""XLA:CPU as the oracle of values. Tests that use it skip where jax is missing."""
 
 from __future__ import annotations
-
-from functools import lru_cache
-from typing import Any
 
 import numpy as np
 import pytest
 
-#: compile fast: these programs run once, on a few numbers
-QUICK = {"xla_backend_optimization_level": "0"}
-
-
-@lru_cache(maxsize=1)
-def _jax() -> Any:
-    jax = pytest.importorskip("jax")
-    a = np.eye(2, dtype=np.float32)
-    jax.block_until_ready((jax.numpy.linalg.cholesky(a), jax.numpy.linalg.qr(a)))  # binds LAPACK
-    return jax
+from heron.reduce.checks import xla
+from heron.reduce.checks.xla import QUICK as QUICK
 
 
 def run(text: str, *arrays: np.ndarray) -> list[np.ndarray]:
     """The outputs (a tuple flattened) of the module in `text`, compiled and run by XLA:CPU."""
-    _jax()
-    from jax._src.lib import _jax as lib
-    from jaxlib import _hlo
-
-    proto = _hlo.hlo_module_from_text(text).as_serialized_hlo_module_proto()
-    return run_stablehlo(lib.mlir.hlo_to_stablehlo(proto), *arrays)
+    pytest.importorskip("jax")
+    return xla.run(text, *arrays)
 
 
 def run_stablehlo(source: str | bytes, *arrays: np.ndarray) -> list[np.ndarray]:
     """The outputs of a StableHLO module, text or bytecode, compiled and run by XLA:CPU."""
-    jax = _jax()
-    from jax._src import compiler
-    from jax._src.interpreters import mlir
-    from jax._src.lib import _jax as lib
-
-    device = jax.devices("cpu")[0]
-    with mlir.make_ir_context():
-        module = mlir.ir.Module.parse(source)
-        executable = device.client.compile_and_load(
-            module, lib.DeviceList((device,)), compiler.get_compile_options(1, 1, env_options_overrides=QUICK)
-        )
-    with jax.enable_x64(True):  # inputs keep their 64-bit types
-        outputs = executable.execute([jax.device_put(a, device) for a in arrays])
-        return [np.asarray(o) for o in outputs]
+    pytest.importorskip("jax")
+    return xla.run_stablehlo(source, *arrays)

@@ -1,4 +1,4 @@
-"""What is known of each error code: cause and cure from docs/reference/errors.md, an example from a data file.
+"""Facts about error codes: causes and cures from docs/reference/errors.md, examples from a data file.
 
 The page is the one owner of the texts. A wheel carries a copy of it beside this file (pyproject.toml). The rules of the
 verifier explain themselves: their declarations are read.

@@ -135,15 +135,8 @@ def difference(old: Any, new: Any) -> str | None:
             return None
         where = tuple(int(n) for n in np.argwhere(wrong)[0])
         return f"{int(wrong.sum())} of {old.size} elements differ; at {list(where)}: {old[where]} became {new[where]}"
-    wide = np.complex128 if old.dtype.kind == "c" else np.float64
-    a, b = old.astype(wide), new.astype(wide)
-    bits = old.dtype.itemsize * 8 // (2 if old.dtype.kind == "c" else 1)
-    tolerance = _TOLERANCE[bits]
-    finite = np.isfinite(a)
-    scale = float(np.abs(a[finite]).max()) if finite.any() else 0.0
-    with np.errstate(all="ignore"):
-        error = np.abs(a - b)
-        fine = (a == b) | (np.isnan(a) & np.isnan(b)) | (error <= tolerance * (np.abs(a) + min(scale, 1e300)))
+    a, b, error, bound = _errors(old, new)
+    fine = error <= bound
     if fine.all():
         return None
     where = tuple(int(n) for n in np.argwhere(~fine)[0])
@@ -152,6 +145,35 @@ def difference(old: Any, new: Any) -> str | None:
         f"{int((~fine).sum())} of {old.size} elements differ, max error {worst:.3g}; "
         f"at {list(where)}: {old[where]} became {new[where]}"
     )
+
+
+def excess(old: Any, new: Any) -> float:
+    """By how much `new` is further from `old` than is fine: 1 at the limit; infinite for integers that are not equal."""
+    old, new = np.asarray(old), np.asarray(new)
+    if old.dtype != new.dtype or old.shape != new.shape:
+        return float("inf")
+    if not _is_inexact(old.dtype):
+        return float("inf") if (old != new).any() else 0.0
+    _, _, error, bound = _errors(old, new)
+    with np.errstate(all="ignore"):
+        ratio = np.where(error == 0, 0.0, error / bound)
+    return float(ratio.max(initial=0.0))
+
+
+def _errors(old: np.ndarray, new: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
+    """Both arrays in wide types, the errors, and the errors that are fine; of one that is no number, infinite."""
+    wide = np.complex128 if old.dtype.kind == "c" else np.float64
+    a, b = old.astype(wide), new.astype(wide)
+    bits = old.dtype.itemsize * 8 // (2 if old.dtype.kind == "c" else 1)
+    tolerance = _TOLERANCE[bits]
+    finite = np.isfinite(a)
+    scale = float(np.abs(a[finite]).max()) if finite.any() else 0.0
+    with np.errstate(all="ignore"):
+        same = (a == b) | (np.isnan(a) & np.isnan(b))
+        error = np.abs(a - b)
+        error = np.where(same, 0.0, np.where(np.isnan(error) | ~finite, np.inf, error))
+        bound = np.where(finite, tolerance * (np.abs(a) + min(scale, 1e300)), 0.0)
+    return a, b, error, bound
 
 
 def _is_inexact(dtype: np.dtype) -> bool:

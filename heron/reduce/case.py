@@ -1,0 +1,80 @@
+"""A case: a program and its inputs, which together show a fault; and how large it is."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+
+import numpy as np
+
+from heron import files
+from heron.hlo.ir.computation import Computation
+from heron.hlo.ir.module import Module
+from heron.hlo.text import print_module
+
+PROGRAM, INPUTS = "program.hlo", "inputs.npz"
+#: what an instruction weighs that is no parameter; one that becomes a parameter makes the program smaller
+_WEIGHT = 3
+
+
+@dataclass(frozen=True)
+class Case:
+    """A module and one array for each array it takes, tuples flattened. Neither may be changed."""
+
+    module: Module
+    inputs: tuple[np.ndarray, ...]
+
+    @cached_property
+    def text(self) -> str:
+        """The program as HLO text."""
+        return print_module(self.module).rstrip("\n") + "\n"
+
+    @cached_property
+    def key(self) -> str:
+        """A digest of the program's text and of the inputs."""
+        digest = hashlib.sha256(self.text.encode())
+        for array in self.inputs:
+            digest.update(f"{array.dtype}{array.shape}".encode() + np.ascontiguousarray(array).tobytes())
+        return digest.hexdigest()[:32]
+
+    @cached_property
+    def size(self) -> tuple[int, int, int, int]:
+        """Sizes in the order in which they count: instructions, elements, characters, inputs that are not all one.
+
+        Instructions count once for each call of their computation, as if all calls were inlined.
+        """
+        elements = sum(s.num_elements for i in self.module.instructions() for _, s in i.shape.leaves())
+        return _weight(self.module), elements, len(self.text), sum(not (x == 1).all() for x in self.inputs)
+
+    @property
+    def count(self) -> int:
+        """The number of instructions, parameters and called computations included."""
+        return self.module.instruction_count()
+
+    def write(self, folder: Path) -> None:
+        """Write the program and its inputs into a folder. Raises CLI012."""
+        with files.replacing(str(folder / INPUTS)) as out:
+            np.savez(out, *map(storable, self.inputs))
+        files.write_text(folder / PROGRAM, self.text)
+
+
+def storable(array: np.ndarray) -> np.ndarray:
+    """The array, as unsigned integers where NumPy's files lack its dtype; `heron run --inputs` takes them back."""
+    return array if array.dtype.isbuiltin == 1 else array.view(f"u{array.itemsize}")
+
+
+def _weight(module: Module) -> int:
+    weights: dict[Computation, int] = {}
+    for c in module.post_order():
+        own = sum(1 if i.opcode == "parameter" else _WEIGHT for i in c.instructions)
+        weights[c] = own + sum(weights[callee] for i in c.instructions for callee in i.called)
+    return weights[module.entry]
+
+
+def split(module: Module, inputs: Sequence[np.ndarray]) -> list[list[np.ndarray]]:
+    """The arrays of each parameter."""
+    rest = iter(inputs)
+    return [[next(rest) for _, s in p.shape.leaves() if s.is_array] for p in module.entry.parameters]

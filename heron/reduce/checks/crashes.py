@@ -1,0 +1,54 @@
+"""``--crashes``: the program cannot be compiled or run; known again by the error's code, or by where it is raised."""
+
+from __future__ import annotations
+
+import traceback
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from heron import targets
+from heron.errors import HeronError
+from heron.hlo.ir.module import Module
+from heron.options import Options
+from heron.reduce.checks import running
+from heron.reduce.checks.finding import FINE, Check, Finding
+
+#: what a program that ended its process, or took too long, is called; the parent process finds that out
+LOST = "lost"
+
+
+@dataclass(frozen=True)
+class Crashes(Check):
+    """Compiling for ``target``, or running there, raises an error or ends the process."""
+
+    target: str = "cpu"
+    settings: Options = field(default_factory=Options)
+    kinds = ("error", LOST)
+
+    def look(self, module: Module, inputs: Sequence[np.ndarray]) -> Finding:
+        from heron.compiling import compile
+
+        try:
+            machine = targets.get(running.target_name(self.target))
+            executable = compile(module, machine, self.settings.replace(cache=False))
+            if executable.devices == 1 and (machine.sim or not machine.is_gpu):
+                executable.run(list(inputs))
+        except Exception as error:
+            return failure(error)
+        return Finding(FINE)
+
+    def options(self) -> str:
+        return f"--crashes --target {self.target}"
+
+
+def failure(error: Exception, who: str = "") -> Finding:
+    """An exception as a finding: the sign is the error's code, or its type with the last place in Python."""
+    if isinstance(error, HeronError):
+        return Finding("error", error.code, text=f"{who}{error.code}: {error.what}")
+    frame = traceback.extract_tb(error.__traceback__)[-1]
+    place = f"{frame.filename.rpartition('/')[2]}:{frame.name}"
+    return Finding(
+        "error", f"{type(error).__name__} in {place}", text=f"{who}{type(error).__name__}: {error} ({place})"
+    )

@@ -1,0 +1,62 @@
+"""The values that a program's instructions have, so that any of them can be handed to a smaller program as an input."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Sequence
+
+import numpy as np
+
+from heron.evaluator import Evaluator, flatten
+from heron.hlo.ir.evaluation import Value
+from heron.hlo.ir.instruction import Instruction
+from heron.hlo.ir.module import Module
+from heron.hlo.ir.shape import Shape
+from heron.passes.framework.checks import random_array
+
+#: bytes of values that are kept; programs with more get random ones
+MAX_BYTES = 4 << 30
+
+
+class Recorded:
+    """The values of a program's instructions on its inputs, by the evaluator, found when first asked for.
+
+    An instruction that was never reached, one of a program that the evaluator cannot run, or of one with more than
+    `MAX_BYTES` of values, has random values. An instruction that runs several times, as in a loop, has its first value.
+    """
+
+    def __init__(self, module: Module, inputs: Sequence[np.ndarray]) -> None:
+        self._module, self._inputs = module, inputs
+        self._values: dict[str, list[np.ndarray]] | None = None
+
+    def of(self, name: str, shape: Shape) -> list[np.ndarray]:
+        """The arrays of the value of that instruction, tuples flattened."""
+        if self._values is None:
+            self._values = self._evaluated()
+        found = self._values.get(name)
+        if found is not None and _fits(found, shape):
+            return found
+        rng = np.random.default_rng(int.from_bytes(hashlib.sha256(name.encode()).digest()[:4]))
+        return [random_array(s.element_type, s.dims, rng) for _, s in shape.leaves() if s.is_array]
+
+    def _evaluated(self) -> dict[str, list[np.ndarray]]:
+        found: dict[str, list[np.ndarray]] = {}
+        if sum(s.byte_size for i in self._module.instructions() for _, s in i.shape.leaves()) > MAX_BYTES:
+            return found
+
+        def keep(i: Instruction, value: Value) -> None:
+            if i.name not in found:
+                found[i.name] = flatten(value)
+
+        try:
+            Evaluator(self._module, keep).run(*self._inputs)
+        except Exception:  # the fault that is looked for may be the evaluator's own
+            return found
+        return found
+
+
+def _fits(arrays: Sequence[np.ndarray], shape: Shape) -> bool:
+    leaves = [s for _, s in shape.leaves() if s.is_array]
+    return len(leaves) == len(arrays) and all(
+        a.dtype == s.element_type.dtype and a.shape == s.dims for a, s in zip(arrays, leaves, strict=True)
+    )
