@@ -148,7 +148,7 @@ def difference(old: Any, new: Any) -> str | None:
 
 
 def excess(old: Any, new: Any) -> float:
-    """By how much `new` is further from `old` than is fine: 1 at the limit; infinite for integers that are not equal."""
+    """The error of `new` as a multiple of the largest that is fine; infinite for integers that are not equal."""
     old, new = np.asarray(old), np.asarray(new)
     if old.dtype != new.dtype or old.shape != new.shape:
         return float("inf")

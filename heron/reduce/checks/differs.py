@@ -67,7 +67,7 @@ class Differs(Check):
 
 
 def _beyond(wanted: np.ndarray, found: np.ndarray, error: float) -> float:
-    """By how much `found` is further from `wanted` than the error that it may have: 1 at the limit."""
+    """The distance of `found` from `wanted` as a multiple of the error that it may have."""
     if wanted.dtype != found.dtype or wanted.shape != found.shape:
         return np.inf
     if not error:

@@ -1,7 +1,7 @@
-"""Steps of `generate` that libraries or heroes compute: convolutions, Fourier transforms, factors, solves, norms, pools.
+"""Steps of `program` that libraries or heroes compute: convolutions, Fourier transforms, factors, solves, norms, pools.
 
-Sums of products of integers stay exact. The others carry a bound of their error: matrices have a heavy diagonal, so that
-neither a factor nor a solution is larger than a few times what it is made of.
+Sums of products of integers stay exact. The others carry a bound of their error: matrices have a heavy diagonal, so
+that neither a factor nor a solution is larger than a few times what it is made of.
 """
 
 from __future__ import annotations
@@ -11,12 +11,12 @@ from math import prod
 
 import numpy as np
 
+from heron.fuzz.programs.program import MAX_ELEMENTS, Facts, State, epsilon, exact_limit, top
 from heron.hlo.ir.computation import Computation
 from heron.hlo.ir.instruction import Instruction
 from heron.hlo.ir.shape import Shape, row_major, scalar
 from heron.hlo.ir.types import F32, F64, S32, ElementType
 from heron.hlo.ir.window import ConvDims, WindowDim
-from tests.hlo.generate import MAX_ELEMENTS, Facts, State, epsilon, exact_limit, top
 
 _WIDE = (F32, F64)
 

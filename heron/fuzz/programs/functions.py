@@ -1,12 +1,12 @@
-"""Steps of `generate` that apply functions with a known slope, look at bits, or go by way of complex numbers."""
+"""Steps of `program` that apply functions with a known slope, look at bits, or go by way of complex numbers."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 
+from heron.fuzz.programs.program import State, epsilon, exact_limit, top
 from heron.hlo.ir.instruction import Instruction
 from heron.hlo.ir.types import F32, F64, S8, S16, S32, S64, U8, U16, U32, U64
-from tests.hlo.generate import State, epsilon, exact_limit, top
 
 #: functions of numbers from 1 on with their largest slope there
 _FROM_ONE = {"sqrt": 0.5, "rsqrt": 0.5, "log": 1.0, "log-plus-one": 0.5, "cbrt": 1 / 3}
@@ -81,7 +81,7 @@ def _complex(s: State) -> Instruction | None:
 
 def _largest(s: State) -> Instruction | None:
     """The first elements of sorted rows, or where they were."""
-    x = s.pick("float signed unsigned", exact=True, fits=lambda v: v.shape.rank and v.shape.dims[-1] > 0)
+    x = s.pick("float signed unsigned", exact=True, fits=lambda v: v.shape.rank > 0 and v.shape.dims[-1] > 0)
     if x is None:
         return None
     both = s.b.topk(x, k=s.integer(1, x.shape.dims[-1]), largest=bool(s.integer(0, 1)))

@@ -1,16 +1,14 @@
-"""Steps of `generate` that move elements about: broadcasts, slices, gathers and the like."""
+"""Steps of `program` that move elements about: broadcasts, slices, gathers and the like."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from math import prod
 
-from hypothesis import strategies as st
-
+from heron.fuzz.programs.program import MAX_ELEMENTS, SIZES, Facts, State
 from heron.hlo.ir.instruction import Instruction
 from heron.hlo.ir.shape import row_major
 from heron.hlo.ir.types import S32
-from tests.hlo.generate import MAX_ELEMENTS, SIZES, Facts, State
 
 
 def _ranked(s: State) -> Instruction | None:
@@ -25,11 +23,11 @@ def _kept(s: State, made: Instruction, *sources: Instruction) -> Instruction:
 
 def _broadcast(s: State) -> Instruction | None:
     x = s.pick()
-    extra = s.draw(st.lists(st.sampled_from(SIZES), min_size=1, max_size=2))
+    extra = s.choices.several(SIZES, 1, 2)
     if prod(extra) * x.shape.num_elements > MAX_ELEMENTS or x.shape.rank > 4:
         return None
     rank = x.shape.rank + len(extra)
-    kept = sorted(s.draw(st.permutations(range(rank)))[: x.shape.rank])
+    kept = sorted(s.choices.shuffled(range(rank))[: x.shape.rank])
     added = iter(extra)
     dims = [x.shape.dims[kept.index(n)] if n in kept else next(added) for n in range(rank)]
     return _kept(s, s.b.broadcast(x, shape=row_major(x.shape.element_type, *dims), dimensions=kept), x)
@@ -54,7 +52,7 @@ def _reshape(s: State) -> Instruction | None:
 
 def _transpose(s: State) -> Instruction | None:
     x = _ranked(s)
-    return None if x is None else _kept(s, s.b.transpose(x, dimensions=s.draw(st.permutations(range(x.shape.rank)))), x)
+    return None if x is None else _kept(s, s.b.transpose(x, dimensions=s.choices.shuffled(range(x.shape.rank))), x)
 
 
 def _slice(s: State) -> Instruction | None:
@@ -138,7 +136,7 @@ def _gather(s: State) -> Instruction | None:
     batch, window = starts.shape.rank, x.shape.rank - 1
     if prod(sizes) * starts.shape.num_elements > MAX_ELEMENTS:
         return None
-    offset = sorted(s.draw(st.permutations(range(batch + window)))[:window])
+    offset = sorted(s.choices.shuffled(range(batch + window))[:window])
     made = s.b.gather(
         x,
         starts,

@@ -1,19 +1,17 @@
-"""Steps of `generate` that call computations or sum products: reductions, scatters, sorts, dots, loops, branches."""
+"""Steps of `program` that call computations or sum products: reductions, scatters, sorts, dots, loops, branches."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from math import prod
 
-from hypothesis import strategies as st
-
+from heron.fuzz.programs.program import MAX_ELEMENTS, State, epsilon, exact_limit, top
 from heron.hlo.builder import Builder
 from heron.hlo.ir.computation import Computation
 from heron.hlo.ir.instruction import Instruction
 from heron.hlo.ir.shape import Shape, row_major, scalar, tuple_
 from heron.hlo.ir.types import PRED, S32, ElementType
 from heron.hlo.ir.window import WindowDim
-from tests.hlo.generate import MAX_ELEMENTS, State, epsilon, exact_limit, top
 
 
 def _reducer(s: State, element_type: ElementType) -> str:
@@ -47,7 +45,7 @@ def _reduce(s: State) -> Instruction | None:
     x = s.pick(fits=lambda v: v.shape.rank > 0)
     if x is None:
         return None
-    over = sorted(s.draw(st.sets(st.integers(0, x.shape.rank - 1), min_size=1)))
+    over = sorted(s.choices.several(range(x.shape.rank), 1, x.shape.rank, unique=True))
     element_type = x.shape.element_type
     opcode = _reducer(s, element_type)
     count = prod(x.shape.dims[d] for d in over)
@@ -107,7 +105,7 @@ def _dot(s: State) -> Instruction | None:
         return None
     free = list(range(y.shape.rank))
     pairs = []
-    for d in s.draw(st.permutations(range(x.shape.rank))):
+    for d in s.choices.shuffled(range(x.shape.rank)):
         match = next((e for e in free if y.shape.dims[e] == x.shape.dims[d]), None)
         if match is not None and len(pairs) < 3 and (not pairs or s.integer(0, 1)):
             pairs.append((d, match))
