@@ -223,6 +223,9 @@ class PipelineRun:
         self.size_checks: tuple[SizeCheck, ...] = ()
         c = self._context = PassContext(options=compilation.options, trace=trace, target=compilation.target)
         c.asks = compilation.asks
+        c.on_changed = trace.on_program
+        if trace.on_program is not None:
+            trace.on_program("", self._module)
         # sizes that callers give would be parameters without a sharding: the partitioner refuses such programs
         if is_dynamic(self._module.instructions()) and not (
             is_global(self._module) and is_dynamic([*self._module.entry.parameters, self._module.entry.root])

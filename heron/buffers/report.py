@@ -8,6 +8,7 @@ from heron.analysis.graph.dataflow import Value
 from heron.analysis.graph.donation import donated_parameters
 from heron.buffers.assignment import Allocation, BufferAssignment
 from heron.buffers.heap import merged
+from heron.hlo.ir.origin import origin
 
 
 def report(assignment: BufferAssignment, top: int = 15, values: bool = False) -> str:
@@ -106,8 +107,9 @@ def _running(a: BufferAssignment, tick: int) -> str:
 
 
 def to_json(a: BufferAssignment) -> dict[str, Any]:
-    """Stable fields: totals, ``allocations`` with their values (offset, size, live ticks), ``peak``."""
-    intervals = a.sets.liveness.intervals
+    """Stable fields: totals, ``allocations`` with their values (offset, size, live ticks, Python
+    line), ``peak``, ``schedule``: each instruction with the tick at which it starts."""
+    intervals, timeline = a.sets.liveness.intervals, a.sets.liveness.timeline
     tick, held = at_peak(a)
     return {
         "module": a.module.name,
@@ -132,6 +134,7 @@ def to_json(a: BufferAssignment) -> dict[str, Any]:
                         "offset": a.slices[v].offset,
                         "size": a.slices[v].size,
                         "live": [list(i) for i in intervals[v]],
+                        "from": origin(v.instruction),
                     }
                     for v in x.values
                     if v.kind != "output"
@@ -140,4 +143,5 @@ def to_json(a: BufferAssignment) -> dict[str, Any]:
             for x in a.allocations
         ],
         "peak": {"tick": tick, "values": [v.name for v, _, _ in held]},
+        "schedule": [[i.name, timeline.start[i]] for i in timeline.order],
     }

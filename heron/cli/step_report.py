@@ -7,7 +7,8 @@ from typing import Any
 
 from heron.analysis.cost.communication import communicates
 from heron.analysis.cost.program import ProgramCost, program_cost
-from heron.analysis.cost.step import Exchange, StepCost, step_cost
+from heron.analysis.cost.report import exchange_to_json
+from heron.analysis.cost.step import StepCost, step_cost
 from heron.analysis.sharding.program import mesh_of
 from heron.backends.compiler import Compilation
 from heron.buffers.memory import Memory
@@ -83,7 +84,7 @@ class StepReport:
             "wire_bytes": self.step.wire_bytes,
             "memory": dict(self.memory),
             "memory_bytes": self.target.memory_bytes,
-            "collectives": [_row(e) for e in self.step.exchanges],
+            "collectives": [exchange_to_json(e) for e in self.step.exchanges],
             "auto": None if self.auto is None else self.auto.to_json(),
         }
 
@@ -168,19 +169,3 @@ def show(rows: list[StepReport | HeronError], as_json: bool) -> None:
     for devices, error in zip(DEVICES, rows, strict=True):
         if isinstance(error, HeronError):
             print_text(f"not on {devices:,} devices: {error.what}" + (f": {error.why}" if error.why else ""))
-
-
-def _row(e: Exchange) -> dict[str, Any]:
-    return {
-        "name": e.instruction.name,
-        "opcode": e.instruction.opcode,
-        "from": origin(e.instruction),
-        "devices": e.pace.members,
-        "links": [{"name": r.link.name, "members": r.members} for r in e.pace.rings],
-        "runs": e.runs,
-        "runs_known": e.known,
-        "bytes": e.bytes,
-        "wire_bytes": e.wire_bytes,
-        "seconds": e.seconds,
-        "exposed_seconds": e.exposed,
-    }

@@ -34,11 +34,15 @@ class Decision:
 
 @dataclass(slots=True)
 class Stage:
-    """A named span of the compile, in seconds, with the spans inside it."""
+    """A named span of the compile, in seconds, with the spans inside it.
+
+    ``start``: seconds after the record was made; None for a sum of many small pieces.
+    """
 
     name: str
     seconds: float = 0.0
     children: list[Stage] = field(default_factory=list)
+    start: float | None = None
 
     def walk(self, depth: int = 0) -> Iterator[tuple[int, Stage]]:
         """This stage and those inside it, outermost first, with their depth."""
@@ -52,6 +56,7 @@ class PassRecord:
     """One run of one pass: whether it changed the module, its seconds, instruction counts before and after.
 
     `rules` counts the rewrite rules that fired, by name and source line: ``multiply_one multiply.py:12``.
+    `start`: seconds after the record was made.
     """
 
     name: str
@@ -61,6 +66,16 @@ class PassRecord:
     after: int
     pipeline: str = ""
     rules: dict[str, int] = field(default_factory=dict)
+    start: float = 0.0
+
+
+@dataclass(frozen=True, slots=True)
+class Span:
+    """Work beside the open stages, in a thread of its own: begin after the record was made, and length, in seconds."""
+
+    name: str
+    start: float
+    seconds: float
 
 
 @dataclass(slots=True)
@@ -94,6 +109,7 @@ class Record:
         #: options that differ from their defaults, as text
         self.options: dict[str, str] = {}
         self.stages: list[Stage] = []
+        self.spans: list[Span] = []
         self.passes: list[PassRecord] = []
         self.kernels: list[KernelRecord] = []
         #: thunks that are not kernels, by kind: ``gemm``, ``copy``, ``while``, …
@@ -108,10 +124,20 @@ class Record:
         #: that are saved, for questions asked later
         self.program: str = ""
         self.buffers: dict[str, Any] = {}
+        #: the estimated steps of a run, in order, as `heron cost --json` gives them; of saved traces
+        self.costs: dict[str, Any] = {}
+        #: the program after every pass, and the texts of its kernels, where they were asked for: see `heron.view`
+        self.versions: dict[str, Any] = {}
+        self.texts: list[dict[str, Any]] = []
+        #: meshes and collectives of a program for several devices
+        self.devices: dict[str, Any] = {}
+        #: told of the program ahead of the passes (with an empty name), and after each that changed it
+        self.on_program: Callable[[str, Any], None] | None = None
         #: called with the name of each stage, pass or kernel as it comes along; for progress displays
         self.on_event: Callable[[str], None] | None = None
         self._open: list[Stage] = []
         self._last = ""
+        self._zero = time.perf_counter()
         #: what other threads are at
         self._beside: list[str] = []
 
@@ -123,11 +149,11 @@ class Record:
         stage = Stage(name)
         (self._open[-1].children if self._open else self.stages).append(stage)
         self._open.append(stage)
-        start = time.perf_counter()
+        start = stage.start = self._now()
         try:
             yield stage
         finally:
-            stage.seconds = time.perf_counter() - start
+            stage.seconds = self._now() - start
             self._open.pop()
 
     def stage_add(self, name: str, seconds: float) -> None:
@@ -139,6 +165,18 @@ class Record:
                 return
         siblings.append(Stage(name, seconds))
 
+    @contextlib.contextmanager
+    def unclocked(self) -> Iterator[None]:
+        """A span that counts for nothing: work that keeps more of the compile than its record."""
+        start = time.perf_counter()
+        try:
+            yield
+        finally:
+            self._zero += time.perf_counter() - start
+
+    def _now(self) -> float:
+        return time.perf_counter() - self._zero
+
     def begin(self, name: str) -> None:
         """Report to the watcher that a pass, kernel or other piece of work begins."""
         self._last = name
@@ -149,10 +187,12 @@ class Record:
     def beside(self, name: str) -> Iterator[None]:
         """A span of work that may run in a thread parallel to others."""
         self._beside.append(name)
+        start = self._now()
         try:
             yield
         finally:
             self._beside.remove(name)
+            self.spans.append(Span(name, start, self._now() - start))
 
     @property
     def at(self) -> str:
@@ -172,7 +212,8 @@ class Record:
         rules: Mapping[str, int] | None = None,
     ) -> PassRecord:
         """Record one finished run of a pass."""
-        record = PassRecord(name, changed, seconds, before, after, pipeline, dict(rules or {}))
+        start = self._now() - seconds
+        record = PassRecord(name, changed, seconds, before, after, pipeline, dict(rules or {}), start)
         self.passes.append(record)
         return record
 

@@ -9,10 +9,10 @@ from typing import Any
 
 from heron import files
 from heron.errors import HeronError
-from heron.trace.record import Decision, KernelRecord, PassRecord, Record, Stage
+from heron.trace.record import Decision, KernelRecord, PassRecord, Record, Span, Stage
 
 FORMAT = "heron-trace"
-VERSION = 2
+VERSION = 3
 
 
 def to_json(trace: Record) -> dict[str, Any]:
@@ -24,6 +24,7 @@ def to_json(trace: Record) -> dict[str, Any]:
         "target": trace.target,
         "options": dict(trace.options),
         "stages": [dataclasses.asdict(s) for s in trace.stages],
+        "spans": [_flat(s) for s in trace.spans],
         "passes": [_flat(p) for p in trace.passes],
         "kernels": [_flat(k) for k in trace.kernels],
         "thunks": dict(trace.thunks),
@@ -33,6 +34,10 @@ def to_json(trace: Record) -> dict[str, Any]:
         "notes": list(trace.notes),
         "program": trace.program,
         "buffers": trace.buffers,
+        "costs": trace.costs,
+        "versions": trace.versions,
+        "texts": trace.texts,
+        "devices": trace.devices,
     }
 
 
@@ -46,6 +51,7 @@ def from_json(trace: Record, data: Any, name: str = "<trace>") -> None:
         trace.module, trace.target = data["module"], data["target"]
         trace.options = dict(data["options"])
         trace.stages = [_stage(s) for s in data["stages"]]
+        trace.spans = [Span(**s) for s in data["spans"]]
         trace.passes = [PassRecord(**p) for p in data["passes"]]
         trace.kernels = [KernelRecord(**k) for k in data["kernels"]]
         trace.thunks = dict(data["thunks"])
@@ -54,6 +60,8 @@ def from_json(trace: Record, data: Any, name: str = "<trace>") -> None:
         trace.memory = dict(data["memory"])
         trace.notes = list(data["notes"])
         trace.program, trace.buffers = str(data["program"]), dict(data["buffers"])
+        trace.costs, trace.versions = dict(data["costs"]), dict(data["versions"])
+        trace.texts, trace.devices = list(data["texts"]), dict(data["devices"])
     except (KeyError, TypeError, ValueError, AttributeError) as error:
         raise _no_trace(name, f"a field is missing or of the wrong kind: {error}") from None
 
@@ -86,7 +94,7 @@ def _flat(record: Any) -> dict[str, Any]:
 
 
 def _stage(data: dict[str, Any]) -> Stage:
-    return Stage(data["name"], float(data["seconds"]), [_stage(c) for c in data["children"]])
+    return Stage(data["name"], float(data["seconds"]), [_stage(c) for c in data["children"]], data["start"])
 
 
 def _no_trace(name: str, why: str) -> HeronError:

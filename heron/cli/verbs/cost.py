@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import click
 
@@ -26,7 +26,7 @@ from heron.trace import Trace
 from heron.trace.summary import count, seconds, size, table
 
 if TYPE_CHECKING:
-    from heron.analysis.cost.program import ProgramCost, Step
+    from heron.analysis.cost.program import ProgramCost
     from heron.targets import Target
 
 
@@ -77,6 +77,7 @@ def command(
     computes, what communicates over which links, and what of that is exposed because nothing else can run meanwhile.
     """
     from heron.analysis.cost.program import program_cost
+    from heron.analysis.cost.report import to_json
     from heron.cli.auto_shard import memory_of_text
     from heron.cli.spread import Spread
 
@@ -88,7 +89,7 @@ def command(
         raise HeronError("CLI064", "--as-given takes FILE as it is", hint="without --as-given, --mesh spreads it")
     if as_given:
         cost = program_cost(module, machine)
-        print_json(_document(cost, machine)) if as_json else _show(cost, machine, top, in_order, module.name)
+        print_json(to_json(cost, machine)) if as_json else _show(cost, machine, top, in_order, module.name)
         return
     from heron.cli import step_report
 
@@ -104,7 +105,7 @@ def command(
         return
     several = report.devices > 1
     if as_json:
-        print_json({**_document(report.cost, machine), **(report.to_json() if several else {})})
+        print_json({**to_json(report.cost, machine), **(report.to_json() if several else {})})
         return
     if several:
         report.show(top)
@@ -142,44 +143,3 @@ def _show(cost: ProgramCost, target: Target, top: int, in_order: bool, name: str
         print_text(f"… and {len(rows) - top} more, {seconds(rest)}; --top {len(rows)} shows all")
     if any(not s.known for s in rows):
         print_text("? = inside a loop or branch whose runs are not known: counted once")
-
-
-def _document(cost: ProgramCost, target: Target) -> dict[str, Any]:
-    """Stable fields: totals in seconds, flops and bytes, and ``steps`` in the order of execution."""
-    return {
-        "target": target.name,
-        "seconds": cost.seconds,
-        "steps_run": cost.launches,
-        "flops": cost.flops,
-        "bytes": cost.bytes,
-        "steps": [_row(s) for s in cost.steps],
-    }
-
-
-def _row(s: Step) -> dict[str, Any]:
-    from heron.hlo.ir.origin import operation, source_line
-
-    c, e = s.cost, s.estimate
-    return {
-        "name": c.name,
-        "opcode": c.opcode,
-        "runs": s.runs,
-        "runs_known": s.known,
-        "seconds": e.seconds,
-        "launch_seconds": e.launch,
-        "compute_seconds": e.compute,
-        "memory_seconds": e.memory,
-        "limit": e.bound,
-        "roofline_fraction": e.fraction,
-        "flops": c.flops,
-        "transcendentals": c.transcendentals,
-        "unit": c.unit,
-        "reads": [
-            {"operand": r.operand, "size": r.size, "distinct": r.distinct, "total": r.total, "used": r.used}
-            for r in c.reads
-        ],
-        "written": c.written,
-        "work_items": c.work_items,
-        "op_name": operation(s.instruction),
-        "source": source_line(s.instruction),
-    }
