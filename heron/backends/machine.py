@@ -22,6 +22,7 @@ from heron.targets import Target
 
 if TYPE_CHECKING:
     from xdsl.dialects.builtin import ModuleOp
+    from xdsl.ir import Operation
 
     from heron.codegen.llvm.code_cache import Key
     from heron.options import Options
@@ -102,6 +103,14 @@ class Machine(ABC):
     def lower(self, uses: dict[str, KernelUse]) -> ModuleOp:
         """All kernels in one module, lowered to what the LLVM translation takes."""
         return pipeline.run(merge(use.kernel for use in uses.values()), self.transform_options(uses))
+
+    @abstractmethod
+    def translated(self, module: ModuleOp, uses: dict[str, KernelUse], lines: list[Operation | None]) -> str:
+        """LLVM text of lowered kernels, from which their code alone can be made; `lines` gets the op of each line."""
+
+    @abstractmethod
+    def code_text(self, llvm: str) -> tuple[str, str]:
+        """The stage that LLVM makes of such a text, and its text: asm, or ptx."""
 
     def transform_options(self, uses: dict[str, KernelUse]) -> TransformOptions:
         """The options of the MLIR transforms: facts about the machine and the kernels' launches."""

@@ -34,6 +34,9 @@ from heron.runtime.executable import Executable, ProgramInfo
 from heron.runtime.thunks import GemmThunk, HostThunk, WhileThunk, walk
 
 if TYPE_CHECKING:
+    from xdsl.dialects.builtin import ModuleOp
+    from xdsl.ir import Operation
+
     from heron.codegen.llvm.code_cache import Key
     from heron.codegen.llvm.declarations import Declarations
     from heron.passes.framework.pipeline import Pipeline
@@ -111,12 +114,27 @@ class CpuMachine(Machine):
 
     def kernels_llvm(self, uses: dict[str, KernelUse], declared: Declarations | None = None) -> str:
         """LLVM text of all kernels, each called by a plain function. What it declares goes to `declared`, if given."""
-        module = self.lower(uses)
+        return self._translated(self.lower(uses), uses, declared)
+
+    def _translated(
+        self,
+        module: ModuleOp,
+        uses: dict[str, KernelUse],
+        declared: Declarations | None = None,
+        lines: list[Operation | None] | None = None,
+    ) -> str:
         kernels = {name: KernelAbi(self.kind, internal=True, items=_items(use.kernel)) for name, use in uses.items()}
         calls = Calls(host().width, [n for n, use in uses.items() if parallel.seconds(use.instruction) < _LITTLE])
-        text = to_llvm(module, kernels=kernels, target=self.kind, declared=declared, calls=calls)
+        text = to_llvm(module, kernels=kernels, target=self.kind, declared=declared, calls=calls, lines=lines)
         self.library |= calls.names
         return text
+
+    def translated(self, module: ModuleOp, uses: dict[str, KernelUse], lines: list[Operation | None]) -> str:
+        text = self._translated(module, uses, lines=lines)
+        return text + "\n".join([*(entry(use.kernel, self.pool) for use in uses.values()), ""])
+
+    def code_text(self, llvm: str) -> tuple[str, str]:
+        return "asm", Jit(level=self.options.opt_level).asm(llvm)
 
     def _whole_llvm(self, uses: dict[str, KernelUse], writer: ProgramWriter, program: str) -> str:
         """LLVM text of the module of the program's own, which these kernels are in."""

@@ -26,6 +26,9 @@ from heron.runtime.cuda.program import GpuProgram
 from heron.runtime.executable import Executable, ProgramInfo
 
 if TYPE_CHECKING:
+    from xdsl.dialects.builtin import ModuleOp
+    from xdsl.ir import Operation
+
     from heron.passes.framework.pipeline import Pipeline
     from heron.trace import Trace
 
@@ -58,6 +61,12 @@ class GpuMachine(Machine):
         if not uses:
             return ""
         return to_llvm(self.lower(uses), kernels=self.abis(uses), numerics=self.numerics)
+
+    def translated(self, module: ModuleOp, uses: dict[str, KernelUse], lines: list[Operation | None]) -> str:
+        return to_llvm(module, kernels=self.abis(uses), numerics=self.numerics, lines=lines)
+
+    def code_text(self, llvm: str) -> tuple[str, str]:
+        return "ptx", self.ptx(llvm)
 
     def abis(self, uses: dict[str, KernelUse]) -> dict[str, KernelAbi]:
         """The calling convention and the launch of each kernel, by its name."""

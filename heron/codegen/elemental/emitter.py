@@ -24,6 +24,7 @@ from heron.analysis.indexing.simplify import simplifier
 from heron.codegen.elemental import registry
 from heron.codegen.elemental.indices import Indices
 from heron.codegen.elemental.values import Pair, Value, scalar_of, tuple_of
+from heron.codegen.ir import origins
 from heron.codegen.ir.dialects.xla_gpu import IndexingMapAttr, LoopOp, PureCallOp, YieldOp
 from heron.codegen.ir.types import INDEX, scalar_type, tensor_type
 from heron.errors import HeronError
@@ -142,6 +143,13 @@ class FunctionEmitter(Indices):
         return i is not self.root and i in self._functions
 
     def _compute(self, i: Instruction, index: Index) -> Value:
+        notes = origins.noted
+        if notes is None:
+            return self._computed(i, index)
+        with notes.within(i.name):
+            return self._computed(i, index)
+
+    def _computed(self, i: Instruction, index: Index) -> Value:
         if self._is_call(i):
             value = self._call(self._functions[i], index)
         elif i.opcode == "parameter":

@@ -30,6 +30,7 @@ from heron.codegen.elemental.emitter import FunctionEmitter
 from heron.codegen.elemental.floats import is_small, narrow
 from heron.codegen.elemental.logic import compare
 from heron.codegen.elemental.values import Value, scalar_of, tuple_of
+from heron.codegen.ir import origins
 from heron.codegen.ir.types import compute_type, scalar_type
 from heron.hlo import facts
 from heron.hlo.facts import having
@@ -121,6 +122,10 @@ class Reducer:
 
     def combine(self, e: FunctionEmitter, a: Sequence[Value], b: Sequence[Value]) -> list[Value]:
         """Accumulators combined with entered elements, or with other accumulators."""
+        with origins.inside(self.hero.name):
+            return self._combined(e, a, b)
+
+    def _combined(self, e: FunctionEmitter, a: Sequence[Value], b: Sequence[Value]) -> list[Value]:
         if self.opcode in _BITWISE:
             return [e.b.op(_BITWISE[self.opcode], scalar_of(a[0]), scalar_of(b[0]))]
         if self.opcode:

@@ -14,6 +14,7 @@ from xdsl.dialects import arith
 from xdsl.dialects.builtin import FloatAttr, IntegerAttr, IntegerType
 from xdsl.ir import Attribute, Block, Operation, SSAValue
 
+from heron.codegen.ir import origins
 from heron.codegen.ir.types import I1, I64, INDEX
 
 #: what value numbering compares
@@ -136,6 +137,8 @@ class Builder:
 
     def add(self, op: Operation) -> Operation:
         """Insert an op made elsewhere."""
+        if origins.noted is not None:
+            origins.noted.note(op, self.before)
         if self.before is None:
             self.block.add_op(op)
         else:

@@ -42,7 +42,7 @@ class Emitter:
     __slots__ = (
         "out", "names", "label", "counter", "needed", "declared", "defined", "metadata", "index_bits", "flags",
         "everywhere", "native", "types", "geometry", "yielded", "kernels", "kept", "bf16",
-        "default_bits", "called", "loops", "calls", "is_calling", "items",
+        "default_bits", "called", "loops", "calls", "is_calling", "items", "marks",
     )  # fmt: skip
 
     def __init__(self, index_bits: int, native: frozenset[str], declared: Declarations) -> None:
@@ -55,6 +55,7 @@ class Emitter:
         self.loops = 0  # how many were written
         self.calls: Calls | None = None  # which functions call the library; None: all have copies of it
         self.is_calling = False  # whether this function does
+        self.marks: list[tuple[int, Operation]] | None = None  # where in `out` the text of each op begins, if asked
         self.items = 0  # work items of this kernel, where one thread has them all; 0: unknown
         self.declared = declared
         self.defined: set[str] = set()
@@ -157,6 +158,8 @@ class Emitter:
             found = rules.get(type(op))
             if found is None:
                 raise unsupported(op)
+            if self.marks is not None:
+                self.marks.append((len(self.out), op))
             found(self, op)
 
 

@@ -13,7 +13,7 @@ from typing import Literal
 
 from xdsl.dialects import func
 from xdsl.dialects.builtin import DictionaryAttr, IntegerAttr, ModuleOp, StringAttr
-from xdsl.ir import Attribute
+from xdsl.ir import Attribute, Operation
 
 from heron.codegen.llvm import emit_arith, emit_control, emit_memory
 from heron.codegen.llvm.declarations import Declarations
@@ -63,6 +63,7 @@ def to_llvm(
     numerics: Numerics = IEEE,
     declared: Declarations | None = None,
     calls: Calls | None = None,
+    lines: list[Operation | None] | None = None,
 ) -> str:
     """LLVM IR text of a lowered module.
 
@@ -74,6 +75,7 @@ def to_llvm(
         numerics: what may be done to floating-point values.
         declared: gets what the text declares, where that is part of a module that others write, too.
         calls: which functions call the inline library instead of having copies of it, and what they call.
+        lines: gets the op of each line of the text, as far as there is one.
 
     Raises:
         HeronError LLVM001 for a type and LLVM002 for an op with no translation.
@@ -89,8 +91,19 @@ def to_llvm(
         raise HeronError("LLVM003", f"module has no function '{missing[0]}'", why=f"it defines {sorted(e.defined)}")
     e.kernels, e.flags, e.calls = kernels, numerics.flags, calls
     e.everywhere = ['"denormal-fp-math-f32"="preserve-sign,preserve-sign"'] if numerics.flush else []
+    e.marks = [] if lines is not None else None
     e.block(module.body.blocks[0])
+    if lines is not None:
+        lines += _ops_of_lines(e)
     return _finished(e, has_declarations=declared is None)
+
+
+def _ops_of_lines(e: Emitter) -> Iterator[Operation | None]:
+    marks = dict(e.marks or ())  # the innermost op whose text begins there
+    op: Operation | None = None
+    for n, text in enumerate(e.out):
+        op = marks.get(n, op)
+        yield from [op] * (text.count("\n") + 1)
 
 
 def _finished(e: Emitter, has_declarations: bool) -> str:

@@ -16,6 +16,7 @@ from xdsl.dialects.builtin import ModuleOp
 from xdsl.dialects.func import CallOp, FuncOp, ReturnOp
 from xdsl.ir import Operation, SSAValue
 
+from heron.codegen.ir import origins
 from heron.codegen.ir.dialects.xla_gpu import PureCallOp
 from heron.codegen.ir.editing import erase, function_table, replace
 from heron.codegen.transforms.options import TransformOptions
@@ -112,5 +113,8 @@ def _inline(call: Operation, function: FuncOp, move: bool) -> None:
         if isinstance(op, ReturnOp):
             results = [mapper.get(v, v) for v in op.operands]
         else:
-            block.insert_op_before(op.clone(mapper), call)
+            copy = op.clone(mapper)
+            if origins.noted is not None:
+                origins.noted.copied(op, copy)
+            block.insert_op_before(copy, call)
     replace(call, results)
