@@ -31,6 +31,7 @@ from heron.trace import Trace
 if TYPE_CHECKING:
     from heron.backends.compiler import Compilation
     from heron.runtime.executable import Executable
+    from heron.view.record.recording import Recording
 
 STAGES = (
     *("sharded", "partitioned", "hlo", "fused", "scheduled", "buffers", "thunks", "graph"),
@@ -48,6 +49,7 @@ BINARY = ("cubin",)  # stages that are no text
         "heron compile model.hlo --target sm_90 --to mlir --print-after-all --kernel loop_add_fusion",
         "heron compile model.hlo --target sm_90 --to graph",
         "heron compile model.hlo -o model.trace",
+        "heron compile model.hlo --view model.html",
         "heron compile model.hlo --target sm_90 -o model.heron",
     ),
 )
@@ -60,6 +62,10 @@ BINARY = ("cubin",)  # stages that are no text
 )
 @click.option("--kernel", metavar="NAME", help="With --to mlir: only this kernel.")
 @click.option("--print-after-all", "steps", is_flag=True, help="With --to mlir: print kernels after every transform.")
+@click.option(
+    "--full", "is_full", is_flag=True, help="With -o OUT.trace: keep the texts of all passes and kernels too."
+)
+@click.option("--view", metavar="OUT.html", help="Write a page that shows the whole compile; `heron view` explains it.")
 @memory_limit_option
 @timeout_option
 @settings_option
@@ -80,9 +86,10 @@ def command(
     module = with_counts(load_module(file, target), devices)
     trace = Trace(module.name, target)
     trace.options = options.changed()
+    recording = wanted.recording(trace)
     kept = kept_when_interrupted(trace, wanted.output if wanted.is_trace else None)
     with kept, progress(trace, f"compiling {module.name} for {target}"):
-        if wanted.stage is None or wanted.is_trace:
+        if wanted.stage is None or wanted.keeps_facts:
             from heron.compiling import compile_module
 
             executable = compile_module(module, machine, options, trace)
@@ -93,7 +100,7 @@ def command(
             compilation, executable = Compilation(module, machine, options, trace), None
             stage = watched(lambda: wanted.printed(compilation), options.compile_timeout, compilation.late)
     if executable is not None:
-        wanted.report(executable)
+        wanted.report(executable, recording)
     else:
         wanted.give(stage)
 
@@ -102,7 +109,8 @@ def command(
 class Wanted:
     """The request of the command line: a summary, a file of the program or of its trace, or a stage.
 
-    ``kernel``, ``steps``: of the stage mlir one kernel only, or also every transform.
+    ``kernel``, ``steps``: of the stage mlir one kernel only, or also every transform. ``is_full``: the trace has all
+    texts. ``view``: the file of a page about the compile.
     """
 
     stage: str | None
@@ -110,6 +118,13 @@ class Wanted:
     kernel: str | None
     steps: bool
     as_json: bool
+    is_full: bool = False
+    view: str | None = None
+
+    @property
+    def keeps_facts(self) -> bool:
+        """Whether a file gets all that the trace can hold."""
+        return self.is_trace or self.view is not None
 
     @property
     def is_trace(self) -> bool:
@@ -127,6 +142,7 @@ class Wanted:
         if self.output is not None and stage is None and not (self.is_trace or self.is_program):
             hint = "--to STAGE, or a name that ends in .trace or .heron"
             raise HeronError("CLI034", f"nothing to write to '{self.output}'", hint=hint)
+        self._check_page()
         if stage in BINARY and (self.output is None or self.is_trace):
             raise HeronError(
                 "CLI034", f"{stage} is binary: it needs an output file", hint=f"--to {stage} -o model.{stage}"
@@ -134,6 +150,24 @@ class Wanted:
         if (stage != "mlir" or self.is_trace) and (self.kernel is not None or self.steps):
             option = "--print-after-all" if self.steps else "--kernel"
             raise HeronError("CLI045", f"{option} prints MLIR", hint=f"--to mlir {option}, without a trace")
+
+    def _check_page(self) -> None:
+        if self.is_full and not self.is_trace:
+            raise HeronError("CLI045", "--full says what a trace holds", hint="-o model.trace --full")
+        if self.view is None:
+            return
+        if not self.view.endswith(".html"):
+            raise HeronError("CLI034", f"'{self.view}' is not a page", hint="--view OUT.html")
+        if self.stage is not None:
+            raise HeronError("CLI045", "--view shows all stages", hint="--view OUT.html without --to")
+
+    def recording(self, trace: Trace) -> Recording | None:
+        """The recording of the compile that is about to begin; None where no file asks for one."""
+        if not self.keeps_facts:
+            return None
+        from heron.view.record.recording import Recording
+
+        return Recording(trace, full=self.is_full or self.view is not None)
 
     def printed(self, compilation: Compilation) -> str | bytes:
         """The stage that is asked for."""
@@ -157,7 +191,7 @@ class Wanted:
         elif output is None:
             print_text(stage)
 
-    def report(self, executable: Executable) -> None:
+    def report(self, executable: Executable, recording: Recording | None) -> None:
         """Write the program or the trace to its file; print the summary, or the stage beside a trace."""
         trace = executable.trace
         trace.memory = trace.memory or dict(executable.memory)
@@ -165,14 +199,15 @@ class Wanted:
             from heron import archive
 
             archive.save(executable, str(self.output))
-        elif self.output is not None:
-            from heron.buffers.report import to_json
-            from heron.hlo.text.printer import identity
-
+        if recording is not None:
             assert isinstance(executable.stages, Stages)
-            trace.program = identity(executable.stages.compilation.scheduled)
-            trace.buffers = to_json(executable.assignment)
-            trace.save(self.output)
+            recording.finish(executable.stages.compilation)
+        if self.is_trace:
+            trace.save(str(self.output))
+        if self.view is not None:
+            from heron.view.page import write
+
+            write(trace, self.view)
         if self.stage is not None:
             self.give(executable.stage(self.stage))
         elif self.as_json:

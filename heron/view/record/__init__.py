@@ -1,0 +1,1 @@
+"""The parts of a trace that are kept for questions asked later: see `recording`."""

@@ -1,0 +1,28 @@
+"""The recording of a compile: begun before it, finished after it."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from heron.view.record.facts import keep
+from heron.view.record.kernels import texts
+from heron.view.record.versions import Versions
+
+if TYPE_CHECKING:
+    from heron.backends.compiler import Compilation
+    from heron.trace import Trace
+
+
+class Recording:
+    """The facts that every saved trace has; with ``full`` also the program after every pass, and all kernels' texts."""
+
+    def __init__(self, trace: Trace, full: bool = False) -> None:
+        self._trace = trace
+        self._versions = Versions(trace) if full else None
+
+    def finish(self, compilation: Compilation) -> None:
+        """Write it into the trace."""
+        keep(self._trace, compilation)
+        if self._versions is not None:
+            self._trace.versions = self._versions.to_json()
+            self._trace.texts = list(texts(compilation))

@@ -1,0 +1,2 @@
+// difference
+export const difference = { name: "difference", title: "Differences", isEmpty: () => true, show: () => [] };
