@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from html import escape
 
 import numpy as np
@@ -17,8 +18,9 @@ _FILLS = {"dot": "#d1495b", "convolution": "#d1495b", "fusion": "#30638e", "copy
 _OTHER = "#8d8d99"
 
 
-def bars(used: np.ndarray, width: int = 80, height: int = 8) -> list[str]:
+def bars(used: Sequence[int] | np.ndarray, width: int = 80, height: int = 8) -> list[str]:
     """Lines of text, the highest first: bytes in use over time, each column the most of its ticks."""
+    used = np.asarray(used)
     if not len(used) or not used.max():
         return []
     edges = np.linspace(0, len(used), min(width, len(used)) + 1).astype(int)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property
+from typing import Any
 
 import numpy as np
 
@@ -11,6 +12,7 @@ from heron.analysis.graph.dataflow import Value
 from heron.buffers.assignment import BufferAssignment
 from heron.buffers.heap import Interval, merged
 from heron.hlo.ir.instruction import Instruction
+from heron.hlo.ir.origin import operation, source_line
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,3 +83,28 @@ class MemoryProfile:
     def lost(self) -> int:
         """Bytes of temp that are never in use: what packing could not avoid."""
         return self.assignment.temp_bytes - self.assignment.peak_bytes
+
+    def to_json(self) -> dict[str, Any]:
+        """Stable fields: ``lost_bytes``, ``used`` by tick, ``peak`` and the buffers in use then, the largest first."""
+        running = self.running
+        return {
+            "lost_bytes": self.lost,
+            "used": [int(b) for b in self.used],
+            "peak": {
+                "bytes": self.peak,
+                "tick": self.peak_tick,
+                "running": running.name if running is not None else None,
+                "buffers": [
+                    {
+                        "value": h.value.name,
+                        "bytes": h.bytes,
+                        "first": h.first,
+                        "last": h.last,
+                        "shape": str(h.value.shape),
+                        "op_name": operation(h.value.instruction),
+                        "source": source_line(h.value.instruction),
+                    }
+                    for h in self.at_peak()
+                ],
+            },
+        }

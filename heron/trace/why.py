@@ -53,7 +53,7 @@ def about(trace: Record, name: str) -> Answer:
 def fused(trace: Record, a: str, b: str) -> Answer:
     """Why `a` and `b` are in one kernel, or are not."""
     a, b = _known(trace, a), _known(trace, b)
-    homes_a, homes_b = _homes(trace, a), _homes(trace, b)
+    homes_a, homes_b = homes(trace, a), homes(trace, b)
     between = [
         d
         for d in trace.decisions
@@ -118,7 +118,7 @@ def buffer(trace: Record, name: str) -> Answer:
     mine = [(a, v) for a, v in homes if v["name"] == name or _base(v["name"]) == name]
     if not mine:
         if not homes:
-            raise _no_program()
+            raise no_program()
         raise _unknown(name, [v["name"] for _, v in homes], "value with a buffer")
     allocation, value = mine[0]
     first, last = value["offset"], value["offset"] + value["size"]
@@ -180,12 +180,18 @@ def _place(allocation: dict[str, Any]) -> str:
     return {"temp": "scratch memory", "constant": "a constant"}.get(kind) or f"{kind} {allocation[kind]}"
 
 
-def _homes(trace: Record, name: str) -> KeysView[str]:
-    """All kernels, final and intermediate, that compute `name`; itself first."""
+def fused_into(trace: Record) -> dict[str, list[str]]:
+    """The instructions that each one was fused into."""
     into: dict[str, list[str]] = {}
     for d in trace.decisions:
         if d.ok and d.rule in _VERTICAL:
             into.setdefault(d.subject, []).extend(d.object.split(", "))
+    return into
+
+
+def homes(trace: Record, name: str, into: dict[str, list[str]] | None = None) -> KeysView[str]:
+    """All kernels, final and intermediate, that compute `name`; itself first. ``into``: `fused_into`, if known."""
+    into = fused_into(trace) if into is None else into
     found: dict[str, None] = {}
     stack = [name]
     while stack:
@@ -200,7 +206,7 @@ def _homes(trace: Record, name: str) -> KeysView[str]:
 
 
 def _kernel(trace: Record, name: str) -> str:
-    last = [k for k in _homes(trace, name) if k not in trace.became and k != name]
+    last = [k for k in homes(trace, name) if k not in trace.became and k != name]
     return ", ".join(last[:3])
 
 
@@ -247,7 +253,7 @@ def _of_numbers(trace: Record, copy: Instruction) -> list[Decision]:
     if number.opcode != "constant" or home is None or home.module is None:
         return []
     kernels = {i.name for i in home.module.instructions() if i.opcode == "fusion" and i.calls is home}
-    return [d for d in _copying(trace) if not d.ok and kernels & _homes(trace, _base(d.subject))]
+    return [d for d in _copying(trace) if not d.ok and kernels & homes(trace, _base(d.subject))]
 
 
 def _base(value: str) -> str:
@@ -281,11 +287,12 @@ def _module(trace: Record) -> Module:
     from heron.hlo.text import parse
 
     if not trace.program:
-        raise _no_program()
+        raise no_program()
     return parse(trace.program, elided_as_zero=True)
 
 
-def _no_program() -> HeronError:
+def no_program() -> HeronError:
+    """The error for a question that a trace without its program and buffers cannot answer."""
     hint = "`heron compile FILE -o x.trace` writes one that does"
     return HeronError("CLI051", "the trace holds no program", hint=hint)
 

@@ -43,6 +43,7 @@ if TYPE_CHECKING:
         "heron mem model.hlo --target sm_90",
         "heron mem model.hlo --target sm_90 --top 30",
         "heron mem model.hlo -o model.svg",
+        "heron mem model.trace",
     ),
 )
 @file_argument
@@ -62,15 +63,23 @@ def command(
     as_json: bool,
 ) -> None:
     """Compile FILE up to its buffers and show the totals, the memory over time, the largest buffers at the peak with
-    their source lines, and the donations or memory limits that would lower it. The target machine is not needed."""
+    their source lines, and the donations or memory limits that would lower it. The target machine is not needed.
+
+    A trace from `heron compile -o x.trace` tells the same at once, without what would lower the peak."""
+    if output is not None and not output.endswith(".svg"):
+        raise HeronError("CLI034", f"'{output}' is not an SVG file", hint="-o OUT.svg")
+    if file.endswith(".trace"):
+        if output is not None or memory_limit is not None:
+            raise HeronError("CLI045", "a trace tells no more than its own memory", hint="give the program instead")
+        document = _saved(file)
+        print_json(document) if as_json else _show(document, None, top)
+        return
     from heron.analysis.graph.donation import possible_donations
     from heron.backends.compiler import Compilation
     from heron.backends.memory import trials
     from heron.buffers.memory import Memory
     from heron.buffers.profile import MemoryProfile
 
-    if output is not None and not output.endswith(".svg"):
-        raise HeronError("CLI034", f"'{output}' is not an SVG file", hint="-o OUT.svg")
     machine, options = targets.get(target), make_options(settings, memory_limit)
     module = load_module(file, target)
     trace = Trace(module.name, target)
@@ -87,10 +96,12 @@ def command(
 
         files.write_text(output, svg(profile))
     savings = Savings(donations if saved > 0 else [], max(0, saved), tried)
+    document = _document(profile, machine)
     if as_json:
-        print_json(_document(profile, machine, savings))
+        print_json({**document, **savings.to_json()})
     else:
-        _show(profile, machine, savings, top)
+        _show(document, machine, top)
+        _show_savings(savings, document["memory"]["temp"])
 
 
 @dataclass
@@ -101,6 +112,28 @@ class Savings:
     donated: int
     trials: list[Trial]
 
+    def to_json(self) -> dict[str, Any]:
+        """Stable fields: ``donations``, and ``recomputations``: the effect of memory limits."""
+        return {
+            "donations": {
+                "bytes": self.donated,
+                "pairs": [
+                    {"output": list(d.output), "parameter": d.parameter, "index": list(d.index)} for d in self.donations
+                ],
+            },
+            "recomputations": [
+                {
+                    "percent": t.percent,
+                    "met": t.met,
+                    "temp": t.temp,
+                    "values": t.values,
+                    "instructions": t.instructions,
+                    "seconds": t.seconds,
+                }
+                for t in self.trials
+            ],
+        }
+
 
 def _with(module: Module, donations: list[Alias]) -> Module:
     """The module with those arguments donated."""
@@ -110,47 +143,58 @@ def _with(module: Module, donations: list[Alias]) -> Module:
     return changed
 
 
-def _show(profile: MemoryProfile, target: Target, savings: Savings, top: int) -> None:
-    from heron.buffers.memory import Memory
-    from heron.buffers.picture import bars
-    from heron.hlo.ir.origin import origin
+def _saved(file: str) -> dict[str, Any]:
+    """The memory that a trace tells of. Raises CLI051 where it tells of none."""
+    from heron.trace.why import no_program
 
-    memory = Memory.of(profile.assignment)
-    name = profile.assignment.module.name
-    print_text(f"{name} on {target.name}: {size(memory.peak)} at most, of {size(target.memory_bytes)}")
+    trace = Trace.load(file)
+    if "profile" not in trace.buffers:
+        raise no_program()
+    return {"module": trace.module, "target": trace.target, "memory": trace.memory, **trace.buffers["profile"]}
+
+
+def _show(document: dict[str, Any], target: Target | None, top: int) -> None:
+    from heron.buffers.picture import bars
+
+    memory, peak = document["memory"], document["peak"]
+    room = "" if target is None else f", of {size(target.memory_bytes)}"
+    print_text(f"{document['module']} on {document['target']}: {size(memory['peak'])} at most{room}")
     totals = table("", "bytes>", ">")
     for kind, count in memory.items():
         totals.add_row(kind, f"{count:,}", size(count))
     print_table(totals)
-    running = profile.running
-    if running is None or not profile.peak:
+    if peak["running"] is None or not peak["bytes"]:
         return
-    print_text(f"\nintermediate values over the schedule, at most {size(profile.peak)} while '{running.name}' runs:")
-    print_text("\n".join(bars(profile.used)))
-    held = profile.at_peak()
+    print_text(
+        f"\nintermediate values over the schedule, at most {size(peak['bytes'])} while '{peak['running']}' runs:"
+    )
+    print_text("\n".join(bars(document["used"])))
+    held = peak["buffers"]
     made = table("in use then", "bytes>", "ticks>", "shape", "from")
     for h in held[:top]:
-        made.add_row(
-            h.value.name, size(h.bytes), f"{h.first}-{h.last}", str(h.value.shape), origin(h.value.instruction)
-        )
+        origin = f"{h['source']} {h['op_name'].rpartition('/')[2]}".strip()
+        made.add_row(h["value"], size(h["bytes"]), f"{h['first']}-{h['last']}", h["shape"], origin)
     print_text("")
     print_table(made)
     if len(held) > top:
-        print_text(f"… and {len(held) - top} more, {size(sum(h.bytes for h in held[top:]))}")
-    if profile.lost:
-        print_text(f"{size(profile.lost)} of temp lie between buffers")
-    tried = [t for t in savings.trials if t.temp < memory.temp]
+        print_text(f"… and {len(held) - top} more, {size(sum(h['bytes'] for h in held[top:]))}")
+    if document["lost_bytes"]:
+        print_text(f"{size(document['lost_bytes'])} of temp lie between buffers")
+
+
+def _show_savings(savings: Savings, temp: int) -> None:
+    tried = [t for t in savings.trials if t.temp < temp]
     if savings.donations or tried:
         print_text("\nwhat would save memory:")
     if savings.donations:
         numbers = ", ".join(_ranges(sorted({d.parameter for d in savings.donations})))
         print_text(f"  {size(savings.donated)}: donate arguments {numbers}, which outputs of their shapes can take")
     for t in tried:
-        percent = t.percent if t.met else -(-100 * t.temp // memory.temp)
+        percent = t.percent if t.met else -(-100 * t.temp // temp)
         values, again = _count(t.values, "value"), _count(t.instructions, "instruction")
         more = f"{values} computed again by {again}, about {seconds(t.seconds)} more"
         least = "" if t.met else "; the least there is"
-        print_text(f"  {size(memory.temp - t.temp)}: --memory-limit {percent}%, {more}{least}")
+        print_text(f"  {size(temp - t.temp)}: --memory-limit {percent}%, {more}{least}")
 
 
 def _count(n: int, what: str) -> str:
@@ -164,51 +208,9 @@ def _ranges(numbers: list[int]) -> Iterator[str]:
         yield f"{first}-{rest[-1]}" if rest else f"{first}"
 
 
-def _document(profile: MemoryProfile, target: Target, savings: Savings) -> dict[str, Any]:
-    """Stable fields: ``memory`` by kind, ``used`` by tick, ``peak`` and the buffers in use then, ``donations`` and
-    ``recomputations``: the effect of memory limits."""
+def _document(profile: MemoryProfile, target: Target) -> dict[str, Any]:
+    """Stable fields: ``memory`` by kind, and those of the profile; `Savings.to_json` adds its own."""
     from heron.buffers.memory import Memory
-    from heron.hlo.ir.origin import operation, source_line
 
-    running = profile.running
-    return {
-        "module": profile.assignment.module.name,
-        "target": target.name,
-        "memory": dict(Memory.of(profile.assignment)),
-        "lost_bytes": profile.lost,
-        "used": [int(b) for b in profile.used],
-        "peak": {
-            "bytes": profile.peak,
-            "tick": profile.peak_tick,
-            "running": running.name if running is not None else None,
-            "buffers": [
-                {
-                    "value": h.value.name,
-                    "bytes": h.bytes,
-                    "first": h.first,
-                    "last": h.last,
-                    "shape": str(h.value.shape),
-                    "op_name": operation(h.value.instruction),
-                    "source": source_line(h.value.instruction),
-                }
-                for h in profile.at_peak()
-            ],
-        },
-        "donations": {
-            "bytes": savings.donated,
-            "pairs": [
-                {"output": list(d.output), "parameter": d.parameter, "index": list(d.index)} for d in savings.donations
-            ],
-        },
-        "recomputations": [
-            {
-                "percent": t.percent,
-                "met": t.met,
-                "temp": t.temp,
-                "values": t.values,
-                "instructions": t.instructions,
-                "seconds": t.seconds,
-            }
-            for t in savings.trials
-        ],
-    }
+    memory = dict(Memory.of(profile.assignment))
+    return {"module": profile.assignment.module.name, "target": target.name, "memory": memory, **profile.to_json()}

@@ -9,6 +9,7 @@ from heron.analysis.cost.report import exchange_to_json, to_json
 from heron.analysis.cost.step import step_cost
 from heron.analysis.sharding.program import mesh_of
 from heron.buffers.memory import Memory
+from heron.buffers.profile import MemoryProfile
 from heron.buffers.report import to_json as buffers_to_json
 from heron.errors import HeronError
 from heron.hlo.sharding import Sharding
@@ -29,7 +30,8 @@ def keep(trace: Trace, compilation: Compilation) -> None:
     """Write the facts of a compiled program into its trace."""
     module, target = compilation.scheduled, compilation.target
     trace.program = identity(module)
-    trace.buffers = buffers_to_json(compilation.buffers)
+    profile = MemoryProfile(compilation.buffers)
+    trace.buffers = {**buffers_to_json(compilation.buffers), "profile": profile.to_json()}
     trace.memory = trace.memory or dict(Memory.of(compilation.buffers))
     trace.costs = {**to_json(program_cost(module, target), target), "machine": _machine(target)}
     trace.devices = _devices(compilation)

@@ -9,7 +9,8 @@ if TYPE_CHECKING:
 
 
 def section(trace: Record) -> dict[str, Any]:
-    """``allocations`` (name, kind, size) and ``values``: their allocation, offset, size, live ticks, Python line."""
+    """``allocations`` (name, kind, size) and ``values``: their allocation, offset, size, live ticks, Python line;
+    ``used``: bytes by tick; ``schedule``: instructions with the ticks at which they start."""
     found = trace.buffers.get("allocations", [])
     return {
         "allocations": [[_label(a), a["kind"], a["size"]] for a in found],
@@ -18,6 +19,7 @@ def section(trace: Record) -> dict[str, Any]:
             for n, a in enumerate(found)
             for v in a["values"]
         ],
+        "used": trace.buffers.get("profile", {}).get("used", []),
         "schedule": trace.buffers.get("schedule", []),
     }
 

@@ -34,29 +34,11 @@ class Memory {
     this.element = h("div.view", {}, h("div.bar", {}, this.head, this.by, h("button", { onclick: () => this.at(this.peak) }, "peak"), h("span.dim", {}, "wheel zooms, arrows step, a click chooses a tick and a value")), h("div.stage", { style: "flex:1.3" }, this.canvas.element), h("div.head-row", {}, this.cells(["value", "bytes", "ticks", "lies in", "shape"]), h("span", {}, "from")), this.list.element);
   }
 
-  /** Bytes in use by tick, what shares a place counted once, and the peak. */
+  /** Bytes in use by tick, and the peak. */
   use() {
-    const places = new Map();
-    for (const v of filled) {
-      const key = `${v[0]}:${v[3]}:${v[4]}`;
-      places.set(key, [...(places.get(key) ?? []), ...v[5].map(([a, b]) => [Math.max(0, a), b, v[4]])]);
-    }
-    const change = new Float64Array(this.end + 3);
-    for (const spans of places.values()) {
-      spans.sort((a, b) => a[0] - b[0]);
-      let until = -1;
-      for (const [a, b, size] of spans) {
-        const start = Math.max(a, until + 1);
-        if (b < start) continue;
-        change[start] += size;
-        change[b + 1] -= size;
-        until = b;
-      }
-    }
-    let now = 0;
-    this.used = change.map((c) => (now += c));
+    this.used = data.memory.used;
     this.most = Math.max(...this.used, 1);
-    this.peak = this.used.indexOf(Math.max(...this.used));
+    this.peak = Math.max(0, this.used.indexOf(Math.max(...this.used)));
   }
 
   /** Allocations one below the other, with the height that their size asks for. */
