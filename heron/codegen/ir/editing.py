@@ -9,6 +9,7 @@ from xdsl.dialects.builtin import IntegerAttr, ModuleOp, StringAttr, SymbolRefAt
 from xdsl.ir import Attribute, Block, Operation, Region, SSAValue
 
 from heron.analysis.indexing import IndexingMap
+from heron.codegen.ir import origins
 from heron.codegen.ir.dialects.indexing_map_attr import IndexingMapAttr
 from heron.codegen.ir.dialects.xla_gpu import ApplyIndexingOp
 from heron.codegen.ir.types import INDEX
@@ -75,6 +76,8 @@ def erase(op: Operation) -> None:
 
 def replace(op: Operation, values: Sequence[SSAValue]) -> None:
     """All uses of the op's results become `values`; the op goes."""
+    if origins.noted is not None:
+        origins.noted.replaced(op, values)
     for old, new in zip(op.results, values, strict=True):
         old.replace_all_uses_with(new)
     erase(op)

@@ -6,10 +6,10 @@ the instruction of the op in front of which they are made.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 
-from xdsl.ir import Operation
+from xdsl.ir import Operation, SSAValue
 
 
 class Origins:
@@ -41,6 +41,13 @@ class Origins:
             self._of[op] = name
         if before is not None:
             self._source[op] = before
+
+    def replaced(self, op: Operation, values: Iterable[SSAValue]) -> None:
+        """`values` take the place of the results of `op`: where nothing else is known of their ops, they come of it."""
+        for value in values:
+            made = value.owner
+            if isinstance(made, Operation) and made not in self._of:
+                self.note(made, op)
 
     def copied(self, old: Operation, new: Operation) -> None:
         """`new` is a copy of `old`, regions and all."""

@@ -49,6 +49,7 @@ from xdsl.ir import Attribute, Block, Operation, OpResult, SSAValue
 from xdsl.ir.affine import AffineMap
 
 from heron.analysis.indexing import Add, Const, Dim, Expr, IndexingMap
+from heron.codegen.ir import origins
 from heron.codegen.ir.builder import Constants
 from heron.codegen.ir.dialects.xla_gpu import ApplyIndexingOp
 from heron.codegen.ir.editing import apply_indexing, constant_value, functions, ops_of, replace, retype, walk_blocks
@@ -148,6 +149,8 @@ class _Loop:
                 operands=operands, result_types=(type_,), properties=_access(1, 1, 1, 0)
             )
             self.block.insert_op_before(read, self.loop)
+            if origins.noted is not None:
+                origins.noted.note(read, op)
             found = vectors[source, start] = read.results[0]
         element = vector.ExtractOp.create(
             operands=(found, self.variable), result_types=(type_.element_type,), properties=DYNAMIC
@@ -182,6 +185,8 @@ class _Loop:
         )
         retype(result, type_)
         self.block.insert_op_after(write, self.loop)
+        if origins.noted is not None:
+            origins.noted.note(write, insert)
         result.replace_uses_with_if(write.results[0], lambda use: use.operation is not write)
 
     def _start(self, index: SSAValue) -> SSAValue | None:
