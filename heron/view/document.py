@@ -9,14 +9,14 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from heron import __version__
-from heron.view.sections import decisions, devices, kernels, memory, overview, programs, roofline, timeline
+from heron.view.sections import decisions, devices, difference, kernels, memory, overview, programs, roofline, timeline
 
 if TYPE_CHECKING:
     from heron.trace.record import Record
 
 
-def document(trace: Record, difference: dict[str, Any] | None = None) -> dict[str, Any]:
-    """All sections of a trace's page; `difference` adds how it differs from another compile."""
+def document(trace: Record, before: Record | None = None) -> dict[str, Any]:
+    """All sections of a trace's page; ``before`` adds how it differs from another compile."""
     return {
         "heron": __version__,
         "overview": overview.section(trace),
@@ -27,5 +27,5 @@ def document(trace: Record, difference: dict[str, Any] | None = None) -> dict[st
         "roofline": roofline.section(trace),
         "decisions": decisions.section(trace),
         "devices": devices.section(trace),
-        "difference": difference or {},
+        "difference": {} if before is None else difference.section(before, trace),
     }

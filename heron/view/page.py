@@ -32,9 +32,9 @@ _IMPORT = re.compile(r'^import (\{[^}]*\}) from "\./(\w+)\.js";$', re.MULTILINE)
 _EXPORT = re.compile(r"^export (?=(?:const|function|class) (\w+))", re.MULTILINE)
 
 
-def write(trace: Record, path: str | Path, difference: dict[str, Any] | None = None) -> None:
-    """Write the page of a trace. Raises CLI012 when it cannot be written."""
-    files.write_text(path, html(document(trace, difference)))
+def write(trace: Record, path: str | Path, before: Record | None = None) -> None:
+    """Write the page of a trace, and how it differs from one `before`. Raises CLI012 when it cannot be written."""
+    files.write_text(path, html(document(trace, before)))
 
 
 def html(data: dict[str, Any]) -> str:
