@@ -10,13 +10,12 @@ const d = data.devices;
 
 class Devices {
   constructor() {
-    this.picked = 0;
+    this.widths = [220, 130, 60, 90, 90, 80, 80];
     this.grid = h("div");
     this.arrays = new List({ kind: "cells", height: 22, label: "arrays", draw: (n) => this.array(n), onpick: (n) => go(["devices", d.arrays[n][0]], true) || this.choose(n) });
     this.arrays.reset(d.arrays.length);
     this.sums = new List({ kind: "cells", height: 22, label: "collectives", draw: (n) => this.exchange(n), onpick: (n) => inspect(d.collectives[n].name) });
     this.sums.reset(d.collectives.length);
-    this.widths = [220, 130, 60, 90, 90, 80, 80];
     const titles = ["collective", "op", "devices", "bytes", "on the wire", "time", "exposed"];
     const mesh = d.mesh.map(([axis, size]) => `${axis}=${size}`).join(", ");
     this.element = h(

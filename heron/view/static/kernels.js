@@ -38,6 +38,7 @@ function linked(steps, from, lines, to) {
 class Column {
   constructor(view, step) {
     this.view = view;
+    this.kernel = view.kernel;
     this.step = step;
     this.links = new Set();
     this.pins = new Set();
@@ -52,11 +53,11 @@ class Column {
   }
 
   get text() {
-    return this.view.kernel.steps[this.step][1];
+    return this.kernel.steps[this.step][1];
   }
 
   fill() {
-    put(this.choice, this.view.kernel.steps.map(([name], n) => h("option", { value: n }, name)));
+    put(this.choice, this.kernel.steps.map(([name], n) => h("option", { value: n }, name)));
     this.choice.value = this.step;
     put(this.size, plural(this.text.lines.length, "line"));
     this.links.clear();
@@ -67,7 +68,7 @@ class Column {
 
   row(n) {
     const kind = this.pins.has(n) ? ".pin" : this.links.has(n) ? ".link" : "";
-    const name = this.view.kernel.names[this.text.of[n]];
+    const name = this.kernel.names[this.text.of[n]];
     return h(`div${kind}`, { title: name ? `from %${name}` : null }, h("span.no", {}, `${n + 1}`), h("span.code", {}, coloured(this.text.lines[n])));
   }
 

@@ -1,0 +1,204 @@
+"""The page in a real browser: every view draws, nothing is logged, keys and links lead where they say."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from selenium.webdriver.common.action_chains import ActionChains
+from selenium.webdriver.common.keys import Keys
+from selenium.webdriver.remote.webdriver import WebDriver
+
+from heron import targets
+from heron.backends.compiler import Compilation
+from heron.frontends import load
+from heron.hlo.text import parse
+from heron.options import Options
+from heron.trace import Trace
+from heron.view.page import write
+from heron.view.record.recording import Recording
+from heron.view.record.versions import Versions
+from tests.view.browser import chromium
+from tests.view.test_page import hostile_trace
+
+EXAMPLES = Path(__file__).parents[2] / "examples"
+VIEWS = ("overview", "timeline", "program", "graph", "kernels", "memory", "roofline", "why")
+
+
+@pytest.fixture(scope="module")
+def browser() -> Iterator[WebDriver]:
+    with chromium() as made:
+        yield made
+
+
+def _trace(file: str, target: str, **options: Any) -> Trace:
+    module = load(EXAMPLES / file, verify=True)
+    trace = Trace(module.name, target)
+    recording = Recording(trace, full=True)
+    compilation = Compilation(module, targets.get(target), Options(**options), trace)
+    compilation.executable()
+    recording.finish(compilation)
+    return trace
+
+
+@pytest.fixture(scope="module")
+def page(tmp_path_factory: pytest.TempPathFactory) -> str:
+    path = tmp_path_factory.mktemp("view") / "softmax.html"
+    write(_trace("transformer_block.small.hlo", "sm_90"), path, _trace("transformer_block.small.hlo", "sm_80"))
+    return path.as_uri()
+
+
+def _until(browser: WebDriver, script: str, seconds: float = 20.0) -> Any:
+    """The value of a script as soon as it is true."""
+    end = time.monotonic() + seconds
+    while not (found := browser.execute_script(f"return {script}")):
+        assert time.monotonic() < end, f"never true: {script}"
+        time.sleep(0.03)
+    return found
+
+
+def _complaints(browser: WebDriver) -> list[str]:
+    return [entry["message"] for entry in browser.get_log("browser")]
+
+
+def _at(browser: WebDriver, page: str, place: str) -> None:
+    browser.get("about:blank")
+    browser.get(page + place)
+    _until(browser, "document.querySelector('nav a.on')")
+
+
+@pytest.mark.parametrize("theme", ["light", "dark"])
+def test_every_view_draws_and_nothing_is_logged(browser: WebDriver, page: str, theme: str) -> None:
+    _at(browser, page, "")
+    browser.execute_script(f"document.documentElement.dataset.theme = '{theme}'")
+    for view in (*VIEWS, "difference"):
+        browser.execute_script(f"location.hash = '#{view}'")
+        _until(browser, f"document.querySelector('nav a.on').hash === '#{view}'")
+        drawn = "document.querySelectorAll('main .row, main .card, main svg path, main canvas').length > 0"
+        _until(browser, drawn)
+    assert _complaints(browser) == []
+
+
+def test_a_link_leads_to_an_instruction_after_a_pass(browser: WebDriver, page: str) -> None:
+    _at(browser, page, "#overview")
+    version, name = browser.execute_script(
+        "const d = JSON.parse(document.getElementById('data').textContent);"
+        "const p = d.programs.versions.length - 1; return [p, d.roofline.steps[0][0]];"
+    )
+    _at(browser, page, f"#program/{version}/{name}")
+    assert _until(browser, "document.querySelector('.inspector h2')?.textContent") == name
+    picked = _until(browser, "document.querySelector('.text .row.pick .code')?.textContent")
+    assert f"%{name} = " in picked
+    assert "Who changed it" in browser.execute_script("return document.querySelector('.inspector').textContent")
+
+
+def test_changed_lines_are_marked(browser: WebDriver, page: str) -> None:
+    _at(browser, page, "#program")
+    _until(browser, "document.querySelector('.side .row')")
+    browser.find_element("tag name", "body").send_keys("]")
+    _until(browser, "location.hash === '#program/1'")
+    marks = _until(browser, "[...document.querySelectorAll('.text .row .mark')].map(m => m.textContent).join('')")
+    assert set(marks) & set("+−")
+    browser.find_element("tag name", "body").send_keys("[")
+    _until(browser, "location.hash === '#program/0'")
+
+
+def test_keys_search_and_go(browser: WebDriver, page: str) -> None:
+    _at(browser, page, "#overview")
+    body = browser.find_element("tag name", "body")
+    body.send_keys("5")
+    _until(browser, "location.hash === '#kernels'")
+    body.send_keys("/")
+    _until(browser, "document.querySelector('.dialog input')")
+    name = browser.execute_script(
+        "return JSON.parse(document.getElementById('data').textContent).kernels.kernels[1].name"
+    )
+    ActionChains(browser).send_keys(name, Keys.ENTER).perform()
+    _until(browser, f"location.hash.startsWith('#kernels/{name}')")
+    body.send_keys("?")
+    _until(browser, "document.querySelector('.keys')")
+    ActionChains(browser).send_keys(Keys.ESCAPE).perform()
+    _until(browser, "!document.querySelector('.dialog')")
+    before = browser.execute_script("return document.documentElement.dataset.theme")
+    body.send_keys("d")
+    _until(browser, f"document.documentElement.dataset.theme !== '{before}'")
+    assert _complaints(browser) == []
+
+
+def test_a_line_of_a_kernel_marks_its_lines_in_every_text(browser: WebDriver, tmp_path: Path) -> None:
+    trace, path = _trace("softmax.small.hlo", "sm_90"), tmp_path / "softmax.html"
+    write(trace, path)
+    _at(browser, path.as_uri(), f"#kernels/{trace.kernels[0].name}/hlo/emission/ptx")
+    _until(browser, "document.querySelectorAll('.column').length === 3")
+    rows = "[...document.querySelectorAll('.column')[{}].querySelectorAll('.row')]"
+    browser.execute_script(f"{rows.format(0)}.find(r => r.textContent.includes(' exponential(')).click()")
+    found = _until(browser, f"{rows.format(1)}.filter(r => r.matches('.pin')).map(r => r.textContent)")
+    assert any("math.exp" in line for line in found)
+    _until(browser, f"{rows.format(2)}.some(r => r.matches('.pin'))")
+    browser.execute_script(f"{rows.format(0)}.find(r => r.textContent.includes(' divide(')).click()")
+    _until(browser, f"{rows.format(1)}.some(r => r.matches('.pin') && r.textContent.includes('arith.divf'))")
+    browser.execute_script(f"{rows.format(1)}.find(r => r.textContent.includes('math.exp')).click()")
+    found = _until(browser, f"{rows.format(0)}.filter(r => r.matches('.pin')).map(r => r.textContent)")
+    assert len(found) == 1 and " exponential(" in found[0]
+
+
+def test_decisions_are_filtered_as_one_types(browser: WebDriver, page: str) -> None:
+    _at(browser, page, "#why/priority-fusion")
+    shown = "[...document.querySelectorAll('.cells .row')].map(r => r.textContent)"
+    assert all("priority-fusion" in row for row in _until(browser, shown))
+    field = browser.find_element("css selector", "[aria-label='filter decisions']")
+    field.send_keys(" no-such-word")
+    _until(browser, "document.querySelectorAll('.cells .row').length === 0")
+    assert "no-such-word" in browser.execute_script("return decodeURIComponent(location.hash)")
+
+
+def test_a_cluster_opens_and_closes(browser: WebDriver, page: str) -> None:
+    _at(browser, page, "#graph")
+    boxes: Callable[[], int] = lambda: int(  # noqa: E731
+        _until(browser, "document.querySelector('.bar span.dim').textContent.match(/^[\\d,]+/)")[0].replace(",", "")
+    )
+    whole = boxes()
+    browser.execute_script(
+        "[...document.querySelectorAll('.bar button')].find(b => b.textContent === 'close all').click()"
+    )
+    _until(browser, f"document.querySelector('.bar span.dim').textContent !== '{whole} boxes'")
+    assert boxes() < whole
+
+
+def test_hostile_names_stay_text(browser: WebDriver, tmp_path: Path) -> None:
+    path = tmp_path / "hostile.html"
+    write(hostile_trace(), path, Trace("m", "other"))
+    _at(browser, path.as_uri(), "")
+    for view in (*VIEWS, "devices", "difference"):
+        browser.execute_script(f"location.hash = '#{view}'")
+        _until(browser, f"document.querySelector('nav a.on').hash === '#{view}'")
+        time.sleep(0.05)
+    assert browser.execute_script("return [window.hacked ?? 0, document.querySelectorAll('img').length]") == [0, 0]
+    assert browser.execute_script("return document.querySelectorAll('script').length") == 2
+    assert _complaints(browser) == []
+
+
+def test_ten_thousand_instructions_scroll(browser: WebDriver, tmp_path: Path) -> None:
+    lines = ["  x0 = f32[8]{0} parameter(0)"]
+    lines += [f"  x{n} = f32[8]{{0}} add(x{n - 1}, x{max(0, n - 40)})" for n in range(1, 10_000)]
+    text = "HloModule m\n\nENTRY e {\n" + "\n".join(lines) + "\n  ROOT r = f32[8]{0} negate(x9999)\n}\n"
+    trace = Trace("m", "cpu")
+    versions = Versions(trace)
+    versions.after("", parse(text))
+    trace.versions = versions.to_json()
+    path = tmp_path / "large.html"
+    write(trace, path)
+    start = time.monotonic()
+    _at(browser, path.as_uri(), "#program/0")
+    _until(browser, "document.querySelectorAll('.text .row').length > 10")
+    assert time.monotonic() - start < 10  # under 1 s on an idle machine
+    browser.execute_script("document.querySelectorAll('.list.text')[0].scrollTop = 9000 * 18")
+    _until(browser, "[...document.querySelectorAll('.text .row')].some(r => r.textContent.includes('%x9000 '))")
+    assert browser.execute_script("return document.querySelectorAll('.row').length") < 200
+    browser.execute_script("location.hash = '#graph/0/x5000'")
+    assert _until(browser, "document.querySelector('.inspector h2')?.textContent") == "x5000"
+    assert _until(browser, "document.querySelector('.stage')?.parentElement.textContent.includes('10,001 boxes')")
+    assert _complaints(browser) == []
