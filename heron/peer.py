@@ -1,10 +1,10 @@
-"""XLA:CPU as a peer: the same program compiled and run by the XLA in jaxlib, for comparisons. Needs the extra `jax`."""
+"""XLA:CPU as a peer: programs compiled and run by the XLA in jaxlib, for comparisons. Needs the extra `jax`."""
 
 from __future__ import annotations
 
 import importlib.util
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from importlib import import_module, metadata
@@ -15,15 +15,41 @@ import numpy as np
 from heron.errors import HeronError
 from heron.hlo.ir.module import Module
 
+#: compile fast: for programs that run once, on a few numbers
+QUICK = {"xla_backend_optimization_level": "0"}
+
 
 def is_available() -> bool:
     """Whether jaxlib is installed; does not load it."""
     return importlib.util.find_spec("jaxlib") is not None and importlib.util.find_spec("jax") is not None
 
 
+def run(text: str, *arrays: np.ndarray) -> list[np.ndarray]:
+    """The outputs (a tuple flattened) of the module in HLO `text`, compiled and run once.
+
+    Raises CLI081 without jaxlib, and what jaxlib raises.
+    """
+    return run_stablehlo(stablehlo_of(text), *arrays)
+
+
+def run_stablehlo(source: str | bytes, *arrays: np.ndarray) -> list[np.ndarray]:
+    """The outputs of a StableHLO module, text or bytecode, compiled and run once. Raises as `run` does."""
+    made, device = _compiled(source, QUICK)[:2]
+    jax = _jax()
+    with jax.enable_x64(True):  # inputs keep their 64-bit types
+        return [np.asarray(o) for o in made.execute([jax.device_put(a, device) for a in arrays])]
+
+
+def stablehlo_of(text: str) -> Any:
+    """HLO text as a StableHLO module. Raises CLI081 without jaxlib."""
+    _jax()
+    proto = import_module("jaxlib._hlo").hlo_module_from_text(text).as_serialized_hlo_module_proto()
+    return import_module("jax._src.lib")._jax.mlir.hlo_to_stablehlo(proto)
+
+
 @dataclass(frozen=True, slots=True)
 class XlaProgram:
-    """A program compiled by XLA:CPU for one device.
+    """A program compiled by XLA:CPU for one device, at its full optimisation.
 
     Attributes:
         version: of jaxlib.
@@ -40,16 +66,9 @@ class XlaProgram:
     @staticmethod
     def compile(module: Module) -> XlaProgram:
         """Compile `module`, printed as HLO text. Raises CLI081 without jaxlib, and where XLA refuses the program."""
-        jax, lib = _jax(), import_module("jax._src.lib")._jax
-        compiler, mlir = import_module("jax._src.compiler"), import_module("jax._src.interpreters.mlir")
-        device = jax.devices("cpu")[0]
+        _jax()
         try:
-            options = compiler.get_compile_options(1, 1)
-            with mlir.make_ir_context():
-                source = mlir.ir.Module.parse(lib.mlir.hlo_to_stablehlo(_proto(module)))
-                start = time.perf_counter()
-                made = device.client.compile_and_load(source, lib.DeviceList((device,)), options)
-                spent = time.perf_counter() - start
+            made, device, spent = _compiled(stablehlo_of(str(module)), {})
         except Exception as error:  # XLA has many kinds of them
             raise _refused(module, error) from None
         return XlaProgram(metadata.version("jaxlib"), spent, _temp_bytes(made), made, device)
@@ -76,8 +95,17 @@ def _jax() -> Any:
     return jax
 
 
-def _proto(module: Module) -> bytes:
-    return import_module("jaxlib._hlo").hlo_module_from_text(str(module)).as_serialized_hlo_module_proto()
+def _compiled(source: str | bytes, flags: Mapping[str, str]) -> tuple[Any, Any, float]:
+    """The executable of a StableHLO module, its device, and the seconds of the compile."""
+    jax, lib = _jax(), import_module("jax._src.lib")._jax
+    compiler, mlir = import_module("jax._src.compiler"), import_module("jax._src.interpreters.mlir")
+    device = jax.devices("cpu")[0]
+    options = compiler.get_compile_options(1, 1, env_options_overrides=dict(flags))
+    with mlir.make_ir_context():
+        module = mlir.ir.Module.parse(source)
+        start = time.perf_counter()
+        made = device.client.compile_and_load(module, lib.DeviceList((device,)), options)
+        return made, device, time.perf_counter() - start
 
 
 def _temp_bytes(executable: Any) -> int | None:

@@ -26,10 +26,10 @@ def outputs(machine: str, module: Module, inputs: Sequence[np.ndarray], options:
 
         return evaluate(module, *inputs)
     if machine == XLA:
+        from heron import peer
         from heron.hlo.text import print_module
-        from heron.reduce.checks import xla
 
-        return xla.run(print_module(module), *inputs)
+        return peer.run(print_module(module), *inputs)
     from heron.compiling import compile
 
     return compile(module, target_name(machine), options.replace(cache=False)).run(list(inputs))
