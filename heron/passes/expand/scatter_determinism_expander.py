@@ -137,12 +137,12 @@ class _Sorted:
         """The places in order, and the numbers of the updates that go there.
 
         Place and number are sorted as one, `place * n + number`: no two are equal, and one array is moved, not two.
-        Raises GEN001 for more than 64 bits hold.
+        Raises PASS025 for more than 64 bits hold.
         """
         c, i, (n,) = self.c, self.i, places.shape.dims
         if (self.places + 1) * n >= 1 << 63:
             what, why = f"the updates of '{i.name}' are too many to sort", f"{n} updates of {self.places} places"
-            raise HeronError("GEN001", what, where=str(i), why=why, hint="split the scatter")
+            raise HeronError("PASS025", what, where=str(i), why=why, hint="split the scatter")
         both = array(U32 if (self.places + 1) * n <= 1 << 32 else S64, [n])
         assert c.module is not None
         count = splat(c, both, n)

@@ -59,5 +59,5 @@ def test_refuses_more_places_and_updates_than_a_number_holds(monkeypatch: pytest
     monkeypatch.setitem(CASES, "huge", huge)
     module, context = _program("huge"), PassContext(Options())
     context.run_pass(registry.get("scatter-simplifier"), module)
-    with pytest.raises(HeronError, match="GEN001.*too many to sort"):
+    with pytest.raises(HeronError, match="PASS025.*too many to sort"):
         context.run_pass(registry.get("scatter-determinism-expander"), module)
