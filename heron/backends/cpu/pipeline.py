@@ -2,21 +2,12 @@
 
 from __future__ import annotations
 
-from heron.codegen.native.row_blocks import multiplies_blocks
+from heron.hlo.ir.instruction import Instruction
+from heron.hlo.ops.normalization import BATCH_NORMS
 from heron.passes import pipelines as shared
-from heron.passes.control_flow.conditional_to_select import ConditionalToSelect
-from heron.passes.copies.copy_fusion import CopyFusion
 from heron.passes.copies.copy_insertion import CopyInsertion
-from heron.passes.copies.double_buffer_loop_unrolling import DoubleBufferLoopUnrolling
 from heron.passes.copies.flatten_call_graph import FlattenCallGraph
-from heron.passes.expand.batchnorm_expander import BatchnormExpander
-from heron.passes.expand.dot_decomposer import DotDecomposer
-from heron.passes.expand.map_inliner import MapInliner
-from heron.passes.expand.permutation_sort_expander import PermutationSortExpander
-from heron.passes.expand.select_and_scatter_expander import SelectAndScatterExpander
-from heron.passes.expand.topk_decomposer import TopkDecomposer
-from heron.passes.expand.topk_rewriter import TopkRewriter
-from heron.passes.expand.tree_reduction_rewriter import TreeReductionRewriter
+from heron.passes.framework.late import Late
 from heron.passes.framework.pipeline import Pipeline
 from heron.passes.framework.registry import named_pipeline
 from heron.passes.fusion.fusion_hints import FusionHints
@@ -24,16 +15,18 @@ from heron.passes.fusion.fusion_wrapper import FusionWrapper
 from heron.passes.fusion.instruction_fusion import InstructionFusion
 from heron.passes.fusion.multi_output_fusion import MultiOutputFusion
 from heron.passes.fusion.normalization_fusion import NormalizationFusion
-from heron.passes.fusion.row_block_fusion import RowBlockFusion
-from heron.passes.precision.integer_convolution_upcaster import IntegerConvolutionUpcaster
 from heron.passes.precision.operand_upcaster import OperandUpcaster
 from heron.passes.schedule.memory_scheduler import MemoryScheduler
 from heron.passes.schedule.rematerialization import Rematerialization
-from heron.passes.simplify.convolution_canonicalization import ConvolutionCanonicalization
 from heron.passes.simplify.cse import Cse
 from heron.passes.simplify.dce import Dce
-from heron.passes.simplify.reduction_reuse import ReductionReuse
-from heron.passes.simplify.transpose_folding import TransposeFolding
+
+
+def multiplies_blocks(dot: Instruction) -> bool:
+    """Whether a product can be done in blocks. The code of products is loaded for programs that have some."""
+    from heron.codegen.native import row_blocks
+
+    return row_blocks.multiplies_blocks(dot)
 
 
 @named_pipeline("cpu-partition")
@@ -49,28 +42,28 @@ def optimise() -> Pipeline:
         "optimise",
         [
             *shared.expansions(),
-            TopkRewriter(),
-            TopkDecomposer(selects=True),
-            PermutationSortExpander(),
+            Late("expand.topk_rewriter", {"sort"}),
+            Late("expand.topk_decomposer", {"custom-call", "topk"}, selects=True),
+            Late("expand.permutation_sort_expander", {"sort"}),
             OperandUpcaster(one_type=False, rounds=False),
-            IntegerConvolutionUpcaster(),
-            BatchnormExpander(),
-            SelectAndScatterExpander(),
+            Late("precision.integer_convolution_upcaster", {"convolution"}),
+            Late("expand.batchnorm_expander", BATCH_NORMS),
+            Late("expand.select_and_scatter_expander", {"select-and-scatter"}),
             # the computations of maps and reductions stand inside kernels, which have no branches
-            ConditionalToSelect(),
-            MapInliner(),
+            Late("control_flow.conditional_to_select", {"conditional"}),
+            Late("expand.map_inliner", {"map"}),
             shared.simplification(),
             shared.exchanges(),
             *shared.loops(),
             # dots as libraries take them: transposes that this makes are folded into operands or simplified away
-            DotDecomposer(),
-            TransposeFolding(),
-            ConvolutionCanonicalization(),
+            Late("expand.dot_decomposer", {"dot"}),
+            Late("simplify.transpose_folding", {"dot"}),
+            Late("simplify.convolution_canonicalization", {"convolution"}),
             shared.simplification(),
             # what sums have in common is summed once
-            ReductionReuse(),
+            Late("simplify.reduction_reuse", {"reduce"}),
             # nothing may simplify behind it: that would join the steps of a reduction again
-            TreeReductionRewriter(parts=64, least=1 << 15, column_bytes=128),
+            Late("expand.tree_reduction_rewriter", {"reduce"}, parts=64, least=1 << 15, column_bytes=128),
         ],
     )
 
@@ -111,7 +104,7 @@ def fuse() -> Pipeline:
             FusionWrapper(),
             Dce(),
             # a product with what is around it, now that this is one kernel
-            RowBlockFusion(multiplies=multiplies_blocks),
+            Late("fusion.row_block_fusion", {"dot"}, multiplies=multiplies_blocks),
             Dce(),
             shared.combiners(),
         ],
@@ -125,9 +118,9 @@ def schedule() -> Pipeline:
         "scheduled",
         [
             FlattenCallGraph(),
-            DoubleBufferLoopUnrolling(least_bytes=4096),
+            Late("copies.double_buffer_loop_unrolling", {"while"}, least_bytes=4096),
             CopyInsertion(),
-            CopyFusion(join=False),
+            Late("copies.copy_fusion", {"copy"}, join=False),
             MemoryScheduler(cache=1 << 20),
             # does nothing unless memory is short: what is left to save costs time
             Rematerialization(limit="machine"),

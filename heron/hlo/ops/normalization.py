@@ -41,6 +41,9 @@ def _spread(i: Instruction, x: np.ndarray, *vectors: np.ndarray) -> tuple[tuple[
     return over, [precise(x), *(precise(v).reshape(dims) for v in vectors)]
 
 
+BATCH_NORMS = frozenset({"batch-norm-training", "batch-norm-inference", "batch-norm-grad"})
+
+
 @op("batch-norm-training")
 class BatchNormTraining(Op):
     """(normalised, mean, variance), by the batch's own mean and (biased) variance.

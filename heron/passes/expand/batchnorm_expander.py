@@ -8,6 +8,7 @@ from math import prod
 from heron.hlo.ir import shape as shapes
 from heron.hlo.ir.instruction import Instruction
 from heron.hlo.ir.types import F32, S32
+from heron.hlo.ops.normalization import BATCH_NORMS
 from heron.passes.framework.registry import register
 from heron.passes.rewriting.building import applied, array, scalar, splat
 from heron.passes.rewriting.expander import Expander
@@ -37,7 +38,7 @@ class BatchnormExpander(Expander):
 
     name = "batchnorm-expander"
     dynamic = True
-    opcodes = frozenset({"batch-norm-training", "batch-norm-inference", "batch-norm-grad"})
+    opcodes = BATCH_NORMS
 
     def expand(self, i: Instruction) -> Instruction:
         write = _Writer(i)

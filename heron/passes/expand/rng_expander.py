@@ -52,6 +52,7 @@ class RngExpander(Expander):
 
     name = "rng-expander"
     opcodes = frozenset({"rng"})
+    looks_for = _DRAWS
     constraints = (Constraint("rng-expander", "rng-bit-generator-expander", "it draws bits", all_runs=True),)
 
     def run(self, module: Module, ctx: PassContext) -> bool:

@@ -43,7 +43,7 @@ class ScanExpander(Expander):
     """
 
     name = "scan-expander"
-    opcodes = frozenset({"scan"})
+    opcodes = looks_for = frozenset({"scan"})
     constraints = (
         Constraint("scan-expander", "call-inliner", "bodies of loops may hold calls"),
         Constraint("scan-expander", "conditional-canonicalizer", "bodies of loops may hold conditionals"),

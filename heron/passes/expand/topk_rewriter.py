@@ -47,6 +47,7 @@ class TopkRewriter(Pass):
     """
 
     name = "topk-rewriter"
+    looks_for = frozenset({"sort"})
     constraints = (Constraint("topk-rewriter", "topk-decomposer", "it makes topk of sorts"),)
 
     def run(self, module: Module, ctx: PassContext) -> bool:

@@ -33,11 +33,13 @@ def register(cls: _P) -> _P:
     if not cls.name:
         why = "a pass needs a class variable `name`"
         raise HeronError("PASS004", f"pass '{cls.__name__}' has no name", where=cls.__module__, why=why)
+    package, _, file = cls.__module__.rpartition(".")
     for name in (cls.name, *cls.aliases):
-        # a file named like the pass has it, and may not be imported yet
-        file = _pass_files().get(name.replace("-", "_"), cls.__module__)
-        if file != cls.__module__:
-            importlib.import_module(file)
+        # a file named like the pass has it, and may not be imported yet; to look for it takes as long as to load ten
+        if not (package.startswith("heron.passes.") and name.replace("-", "_") == file):
+            other = _pass_files().get(name.replace("-", "_"), cls.__module__)
+            if other != cls.__module__:
+                importlib.import_module(other)
         taken = _PASSES.get(_ALIASES.get(name, name))
         if taken is not None:
             why = f"{taken.__module__} has it"
