@@ -20,7 +20,7 @@ from heron.codegen.llvm.inline.called import compiled as compiled_function
 from heron.codegen.llvm.inline.called import text as function_text
 from heron.codegen.llvm.jit import Jit, host
 from heron.codegen.llvm.translate import KernelAbi, to_llvm
-from heron.codegen.native import float_gemm, helpers, int_gemm  # noqa: F401  helpers: what runtime asks for
+from heron.codegen.native import helpers  # noqa: F401  what runtime asks for
 from heron.codegen.native.program import ENTRY, ProgramWriter, entry
 from heron.hlo.ir.instruction import Instruction
 from heron.hlo.ir.types import ElementType
@@ -75,18 +75,16 @@ class CpuMachine(Machine):
         return dict(_pipelines())
 
     def has_gemm(self, operands: ElementType, result: ElementType) -> bool:
-        if int_gemm.multiplies(operands, result) or float_gemm.multiplies(operands, result):
-            return True
-        if operands is not result or operands not in blas.PREFIX:
-            return False
-        if float_gemm.form(operands) is not None:  # BLAS is slow to load: only what is done by it asks for it
-            return True
-        return not blas.why_not()
+        from heron.codegen.native import gemm  # a dozen files, for programs with products alone
+
+        return gemm.multiplies(operands, result)
 
     def missing_gemm(self, operands: ElementType, result: ElementType) -> str:
         return "" if operands is not result or operands not in blas.PREFIX else blas.why_not()
 
     def adds_products(self, product: GemmThunk) -> bool:
+        from heron.codegen.native import float_gemm
+
         return float_gemm.adds(product)
 
     @property

@@ -8,28 +8,21 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection
 from itertools import chain
-from math import prod
+from typing import Any
 
 from heron.buffers.assignment import Slice
 from heron.codegen.kernel import Kernel
 from heron.codegen.llvm.code_cache import CodeCache
 from heron.codegen.llvm.declarations import Declarations
 from heron.codegen.llvm.text import Function
-from heron.codegen.native import float_gemm, int_gemm, profile
-from heron.codegen.native.blas_gemm import write_blas_gemm
+from heron.codegen.native import profile
 from heron.codegen.native.blas_threads import one_blas_thread
 from heron.codegen.native.collectives import STOPPED, device, field, leave_if_failed, write_collective, write_number
-from heron.codegen.native.convolution import write_convolution
-from heron.codegen.native.fft import write_fft
-from heron.codegen.native.lapack import write_lapack
-from heron.codegen.native.row_blocks import write_row_blocks
 from heron.codegen.native.share import COPY_BLOCK, COPY_BLOCKS, kernel_range, pack, range_of, write_copy, write_kernel
-from heron.codegen.native.thin_gemm import thin_form, write_thin_gemm
-from heron.errors import HeronError
 from heron.hlo.ir.types import ElementType
 from heron.hlo.meaning.draws import FIRST_STATE
+from heron.later import Later
 from heron.runtime.collectives.state import Device
-from heron.runtime.cpu import blas
 from heron.runtime.cpu.pool import Pool
 from heron.runtime.cpu.profile import TABLE, Profile, is_step
 from heron.runtime.thunks import (
@@ -53,6 +46,17 @@ from heron.runtime.thunks import (
 
 #: gives the address of code that programs share
 MakeCode = Callable[[CodeCache | None], int]
+
+#: what writes the calls of a library or of code that programs share: most programs have none of most kinds
+_WRITERS: Later[Callable[[ProgramWriter, Any], None]] = Later(
+    {
+        "GemmThunk": "heron.codegen.native.gemm:write_gemm",
+        "RowBlocksThunk": "heron.codegen.native.row_blocks:write_row_blocks",
+        "ConvolutionThunk": "heron.codegen.native.convolution:write_convolution",
+        "FftThunk": "heron.codegen.native.fft:write_fft",
+        "LapackThunk": "heron.codegen.native.lapack:write_lapack",
+    }
+)
 
 ENTRY = "heron_program"
 RANDOM_STATE = "@heron_random_state"
@@ -214,16 +218,8 @@ class ProgramWriter(Function):
         match t:
             case KernelThunk():
                 self.kernel(t)
-            case GemmThunk():
-                self.gemm(t)
-            case RowBlocksThunk():
-                write_row_blocks(self, t)
-            case ConvolutionThunk():
-                write_convolution(self, t)
-            case FftThunk():
-                write_fft(self, t)
-            case LapackThunk():
-                write_lapack(self, t)
+            case GemmThunk() | RowBlocksThunk() | ConvolutionThunk() | FftThunk() | LapackThunk():
+                _WRITERS[type(t).__name__](self, t)
             case CopyThunk():
                 self.copy_thunk(t)
             case WhileThunk():
@@ -328,25 +324,6 @@ class ProgramWriter(Function):
         self.hosts += 1
         self.declare(symbol, f"void @{symbol}({', '.join(['ptr'] * len(pointers))})", self.host_address(t))
         return f"call void @{symbol}({', '.join(f'ptr {p}' for p in pointers)})"
-
-    def gemm(self, t: GemmThunk) -> None:
-        """By code of our own, or BLAS."""
-        if max(t.m, t.n, t.k) > blas.LIMIT:
-            raise HeronError("RUN021", f"matrix product too large for BLAS: {t.m}x{t.n}x{t.k}", where=t.source)
-        if prod((t.batch, t.m, t.n)) == 0:
-            return
-        if t.operand_type in int_gemm.OPERANDS:
-            int_gemm.write_int_gemm(self, t)
-            return
-        form = float_gemm.form_for(t)
-        if form is not None:
-            float_gemm.write_float_gemm(self, t, form)
-            return
-        thin = thin_form(t)
-        if thin is not None:
-            write_thin_gemm(self, t, thin)
-            return
-        write_blas_gemm(self, t)
 
     def flag(self, letter: str) -> str:
         symbol = f"@heron_flag_{letter}"

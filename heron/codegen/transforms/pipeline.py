@@ -6,37 +6,14 @@ Read top to bottom; a step's name is what traces, dumps and `heron codegen` call
 from __future__ import annotations
 
 import difflib
-import sys
 from collections.abc import Callable, Iterable
-from types import ModuleType
+from dataclasses import dataclass
+from importlib import import_module
 from typing import TypeAlias
 
 from xdsl.dialects.builtin import ModuleOp
 from xdsl.utils.exceptions import VerifyException
 
-from heron.codegen.transforms import (
-    convert_pure_calls,
-    cse,
-    erase_dead_functions,
-    expand_float_ops,
-    fence_masks,
-    flatten_tensors,
-    inliner,
-    lower_gpu,
-    lower_math_cpu,
-    lower_math_gpu,
-    lower_tensors,
-    lower_xla_gpu_to_scf,
-    merge_pointers_to_same_slice,
-    narrow_index,
-    optimize_loops,
-    peel_loops,
-    pipeline_loads,
-    propagate_slice_indices,
-    simplify_affine,
-    simplify_arith,
-    vectorize_loads_stores,
-)
 from heron.codegen.transforms.options import Target, TransformOptions
 from heron.errors import HeronError
 
@@ -44,40 +21,54 @@ Transform: TypeAlias = Callable[[ModuleOp, TransformOptions], None]
 Step: TypeAlias = tuple[str, Transform]
 
 
-def _steps(*files: ModuleType) -> tuple[Step, ...]:
-    return tuple((f.__name__.rpartition(".")[2].replace("_", "-"), f.run) for f in files)
+@dataclass(frozen=True, slots=True)
+class _Late:
+    """The transform in a file, which is loaded when it first runs: a CPU's kernels never need those of a GPU's."""
+
+    file: str
+
+    def __call__(self, module: ModuleOp, options: TransformOptions) -> None:
+        import_module(self.file).run(module, options)
+
+
+def _file(name: str) -> str:
+    return f"{__package__}.{name.replace('-', '_')}"
+
+
+def _steps(*names: str) -> tuple[Step, ...]:
+    return tuple((name, _Late(_file(name))) for name in names)
 
 
 _TO_FLAT = _steps(
-    inliner,
-    simplify_arith,
-    cse,
-    convert_pure_calls,
-    peel_loops,
-    lower_xla_gpu_to_scf,
-    flatten_tensors,
+    "inliner",
+    "simplify-arith",
+    "cse",
+    "convert-pure-calls",
+    "peel-loops",
+    "lower-xla-gpu-to-scf",
+    "flatten-tensors",
 )
 _TO_POINTERS = _steps(
-    lower_tensors,  # before simplify-affine: an index's expression tells the alignment of its address
-    merge_pointers_to_same_slice,
-    narrow_index,  # before simplify-affine: a map tells the ranges of its expressions
-    simplify_affine,
+    "lower-tensors",  # before simplify-affine: an index's expression tells the alignment of its address
+    "merge-pointers-to-same-slice",
+    "narrow-index",  # before simplify-affine: a map tells the ranges of its expressions
+    "simplify-affine",
 )
 _GPU = (
-    *_steps(lower_gpu),  # before the inliner: shuffles call combiners
+    *_steps("lower-gpu"),  # before the inliner: shuffles call combiners
     *_TO_FLAT,
-    *_steps(vectorize_loads_stores, optimize_loops),
+    *_steps("vectorize-loads-stores", "optimize-loops"),
     *_TO_POINTERS,
-    *_steps(lower_math_gpu),
+    *_steps("lower-math-gpu"),
 )
 
 PIPELINES: dict[Target, tuple[Step, ...]] = {
-    "cpu": (*_TO_FLAT, *_TO_POINTERS, *_steps(fence_masks, lower_math_cpu)),
+    "cpu": (*_TO_FLAT, *_TO_POINTERS, *_steps("fence-masks", "lower-math-cpu")),
     "gpu": _GPU,
     "sim": _GPU,  # the simulator binds libdevice's names to the host's maths library
 }
 #: on request: the first three change no emitted kernel, the last gains too little (docs/reference/emitters.md)
-_FOR_TEXT = _steps(erase_dead_functions, propagate_slice_indices, expand_float_ops, pipeline_loads)
+_FOR_TEXT = _steps("erase-dead-functions", "propagate-slice-indices", "expand-float-ops", "pipeline-loads")
 #: every step by name, in the order a pipeline runs them
 STEPS: dict[str, Transform] = dict(step for steps in (_GPU, PIPELINES["cpu"], _FOR_TEXT) for step in steps)
 
@@ -94,7 +85,7 @@ def find(name: str) -> Step:
 
 def summary(name: str) -> str:
     """The first sentence of what the step's file says of it."""
-    text = sys.modules[find(name)[1].__module__].__doc__ or ""
+    text = import_module(_file(find(name)[0])).__doc__ or ""
     return " ".join(text.partition("\n\n")[0].split())
 
 
