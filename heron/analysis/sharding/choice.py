@@ -292,8 +292,9 @@ class _Search:
         sent = tuple(self._sent(n, s) for n, s in enumerate((*operands, *results)))
         cost = sum(sent) + LATENCY * sum(map(bool, sent)) + self._work(split, operands, results)
         if reduced and reducer != "add":
-            ways = self._combining(reducer, reduced)
-            cost += LATENCY + ways * sum(self._local(len(operands) + n, s) for n, s in enumerate(results))
+            partial = [self._local(len(operands) + n, s) for n, s in enumerate(results)]
+            elements = prod(self.mesh.local_dims(self.q.op.arrays[len(operands)][0], results[0]))
+            cost += LATENCY + self._combining(reducer, reduced, elements) * sum(partial)
         return Choice(operands, results, reduced, reducer, split, sent, cost)
 
     def _sent(self, n: int, computed: TensorSharding) -> float:
@@ -305,12 +306,16 @@ class _Search:
         source, target = (given, computed) if n < len(self.q.has) else (computed, given)
         return moved_bytes(self.mesh.sizes, self.mesh.weights, dims, width, source, target)
 
-    def _combining(self, reducer: str, axes: Axes) -> float:
-        """Bytes sent for each byte of partial results: an all-reduce, or a gather before a general computation."""
-        mesh = self.mesh
+    def _combining(self, reducer: str, axes: Axes, elements: int) -> float:
+        """Bytes sent for each byte of partial results: an all-reduce; before a general computation a gather, or, where
+        each device can combine its own piece of the `elements`, an exchange of pieces and a gather of its results."""
+        sizes, weights, count = self.mesh.sizes, self.mesh.weights, self.mesh.size(axes)
         if reducer:
-            return sent_part("all-reduce", mesh.sizes, mesh.weights, axes)
-        return mesh.size(axes) * sent_part("all-gather", mesh.sizes, mesh.weights, axes)
+            return sent_part("all-reduce", sizes, weights, axes)
+        gathered = sent_part("all-gather", sizes, weights, axes)
+        if elements % count:
+            return count * gathered
+        return min(count * gathered, gathered + sent_part("all-to-all", sizes, weights, axes))
 
     def _local(self, n: int, sharding: TensorSharding) -> float:
         dims, width = self.q.op.arrays[n]

@@ -5,8 +5,8 @@ result is whole along x. To gather it sends more than to exchange parts for othe
 
     v = f32[4,4,8] with [{}, {'x'}, {'y'}]  →  f32[16,8]      [{}, {'y'}]: all-gather     [{'x'}, {'y'}]: all-to-all
 
-Only an axis that data is split by is kept. Sums are brought where propagation wants them: a result that is the same on
-all devices stays so, because the next call of the program takes it as it is.
+Only data that is rearranged is kept so. Slices, products and sums are brought where propagation wants them: a result
+that is the same on all devices stays so, because the next call of the program takes it as it is.
 """
 
 from __future__ import annotations
@@ -16,6 +16,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from heron.analysis.sharding.fixed import is_fixed
+from heron.analysis.sharding.rule import FactorKind
 from heron.hlo.ir.instruction import Instruction
 from heron.hlo.ir.shape import ShapeIndex
 from heron.hlo.sharding import Axis
@@ -54,22 +55,26 @@ def _wider(search: Search, index: ShapeIndex, i: Instruction, s: TensorSharding)
 
 
 def _lost(search: Search, i: Instruction, s: TensorSharding) -> frozenset[int]:
-    """The atoms that split what a result is computed from, up to the first op that moves data, and not the result."""
-    while (way := search.choice(i)) is not None and not way.reduced:
-        gone = way.results[0].used - s.used
-        if gone:
+    """The atoms that split the data which becomes a result, and not the result: of what the last ops work on that give
+    as many elements as they take and add up nothing."""
+    while (source := _rearranged(search, i)) is not None:
+        has = search.has[source]
+        if has is None or has.unreduced:
+            break
+        gone = has.used - s.used
+        if gone or len(source.users) > 1:
             return gone
-        pairs = zip(i.operands, way.operands, way.sent, strict=False)
-        moved = [(has, need) for o, need, sent in pairs if sent and (has := search.has[o]) is not None]
-        if any(has.unreduced for has, _ in moved):
-            break
-        if moved:
-            return frozenset(a for has, need in moved for a in has.used - need.used - s.used)
-        sources = [o for o in i.operands if o.shape.rank and search.has[o] is not None]
-        if len(sources) != 1 or len(sources[0].users) != 1:
-            break
-        i = sources[0]
+        i = source
     return frozenset()
+
+
+def _rearranged(search: Search, i: Instruction) -> Instruction | None:
+    """The one array that `i` works on, where the value has as many elements and is no sum of them."""
+    asked = search.asked(i) if search.is_chosen(i) else None
+    sources = [o for o in i.operands if o.shape.rank and search.has.get(o) is not None]
+    if asked is None or len(sources) != 1 or asked.rule.of_kind(FactorKind.REDUCTION):
+        return None
+    return sources[0] if sources[0].shape.num_elements == i.shape.num_elements else None
 
 
 def _with_axis(

@@ -113,9 +113,9 @@ class Search:
     # -- the program -------------------------------------------------------------------------------------------------
     def _chooses(self, i: Instruction) -> bool:
         """Whether the search knows in what ways `i` can be computed."""
-        return all(o.shape.is_array for o in i.operands) and self._asked(i) is not None
+        return all(o.shape.is_array for o in i.operands) and self.asked(i) is not None
 
-    def _asked(self, i: Instruction) -> Asked | None:
+    def asked(self, i: Instruction) -> Asked | None:
         """The facts of an op that choices depend on, found once."""
         if i not in self._facts:
             self._facts[i] = Asked.of(i)
@@ -124,7 +124,7 @@ class Search:
     def _way(
         self, i: Instruction, operands: Sequence[TensorSharding | None], results: Sequence[TensorSharding | None]
     ) -> Choice:
-        return compute_shardings(i, operands, results, self.mesh, asked=self._asked(i), moves=True)
+        return compute_shardings(i, operands, results, self.mesh, asked=self.asked(i), moves=True)
 
     def _is_free(self, i: Instruction) -> bool:
         """Whether every device can make any part of the value from nothing."""

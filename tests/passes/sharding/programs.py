@@ -4,7 +4,8 @@
 
 The folder has `stablehlo/NAME.mlir`, `goldens/NAME.npz` (global arrays in0…, out0… and `meta`, a JSON text) and
 `collectives.json`, which tells for each program the bytes that XLA's collectives send, as rings, by known trip counts,
-and the memory of a device. "memory" is arguments, results and scratch, as the CPU's program has them; XLA does not count
+and the memory of a device. "beyond" counts reshards in which a share on the way is larger than before and after:
+gathers of whole arrays are among them. "memory" is arguments, results and scratch, as the CPU's program has them; XLA does not count
 constants.
 """
 
@@ -118,15 +119,20 @@ def _typed(x: np.ndarray, name: str) -> np.ndarray:
     return x if x.dtype == dtype else x.view(dtype)
 
 
-def partitioned(path: Path) -> tuple[Module, Module]:
+def partitioned(path: Path, context: PassContext | None = None) -> tuple[Module, Module]:
     """The program on global arrays, and that of one device."""
     module = load(path.read_text())
     made = module.clone()
-    context = PassContext()
+    context = context or PassContext()
     for pipeline in device_pipelines().values():
         pipeline.run(made, context)
     verify(made)
     return module, made
+
+
+def beyond_ends(context: PassContext) -> int:
+    """The reshards in which a device has more of the array on the way than before and after; no way needs less then."""
+    return sum(not d.ok and "a share on the way" in d.reason for d in context.trace.decisions)
 
 
 def main() -> None:
@@ -140,14 +146,17 @@ def main() -> None:
     names = args.names or sorted(p.stem for p in (args.folder / "goldens").glob("*.npz"))
     ratios: list[float] = []
     room: list[float] = []
+    beyond: list[int] = []
     bad = 0
     print(
-        f"{'program':24s} {'error':>8s} {'bytes':>8s} {'XLA':>8s} {'ratio':>6s} {'memory':>7s} {'XLA':>7s} {'ratio':>6s} {'s':>5s}  collectives"
+        f"{'program':24s} {'error':>8s} {'bytes':>8s} {'XLA':>8s} {'ratio':>6s} {'memory':>7s} {'XLA':>7s} {'ratio':>6s} {'beyond':>6s} {'s':>5s}  collectives"
     )
     for name in names:
         start = time.perf_counter()
         try:
-            module, made = partitioned(args.folder / "stablehlo" / f"{name}.mlir")
+            context = PassContext()
+            module, made = partitioned(args.folder / "stablehlo" / f"{name}.mlir", context)
+            beyond.append(beyond_ends(context))
             seconds = time.perf_counter() - start
             if args.write:
                 args.write.mkdir(parents=True, exist_ok=True)
@@ -161,7 +170,7 @@ def main() -> None:
             error = check(module, made, args.folder / "goldens" / f"{name}.npz")
             print(
                 f"{name:24s} {error:8.1e} {sent:8.0f} {theirs:8.0f} {ratios[-1]:6.2f}"
-                f" {taken:7d} {held:7d} {room[-1]:6.2f} {seconds:5.2f}  {kinds}"
+                f" {taken:7d} {held:7d} {room[-1]:6.2f} {beyond[-1]:6d} {seconds:5.2f}  {kinds}"
             )
         except Exception as error:
             bad += 1
@@ -173,6 +182,7 @@ def main() -> None:
             f"bytes: geometric mean of the ratios {np.exp(np.mean(np.log(ratios))):.3f}, the largest {max(ratios):.2f}"
         )
         print(f"memory: geometric mean of the ratios {np.exp(np.mean(np.log(room))):.3f}, the largest {max(room):.2f}")
+        print(f"reshards with a larger share on the way: {sum(beyond)}")
     sys.exit(bad > 0)
 
 

@@ -81,3 +81,19 @@ def test_a_result_in_the_memory_of_a_parameter_stays_as_large():
 def test_a_sum_is_the_same_on_all_devices():
     """New parameters of a train step: the next call takes them as the first one did."""
     assert results(SUMMED)[:2] == (["[{}, {}]"], ["all-reduce"])
+
+
+def test_slices_and_products_stay():
+    """As users of JAX know them: what the other sharding of a dimension would give is no part of the data."""
+    text = sharded("""mesh['x'=2,'y'=2]
+HloModule slices, num_partitions=4
+
+ENTRY main {
+  a = f32[8,4] parameter(0) @[{'x'}, {'y'}]@
+  s = f32[8,1] slice(a), slice={[0:8], [3:4]}
+  t = f32[4,8] transpose(a), dimensions={1,0}
+  d = f32[8,8] dot(a, t), lhs_contracting_dims={1}, rhs_contracting_dims={0}
+  ROOT r = (f32[8,1], f32[8,8]) tuple(s, d)
+}
+""")
+    assert results(text)[0] == ["[{'x'}, {}]", "[{'x'}, {}]"]
