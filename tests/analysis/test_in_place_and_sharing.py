@@ -4,6 +4,7 @@ import pytest
 
 from heron.analysis.fusion.in_place import InPlace, in_place_pairs
 from heron.analysis.fusion.in_step import reads_in_step
+from heron.analysis.fusion.sharing import may_share_buffer
 from heron.hlo.ir.instruction import Instruction
 from heron.hlo.text import parse
 
@@ -112,3 +113,34 @@ def test_other_sizes_are_not_in_step() -> None:
 def test_only_the_loop_that_reads_it_may_overwrite_an_operand(body: str, output: int, found: bool) -> None:
     shapes = body.rpartition("ROOT t = ")[2].partition(" tuple")[0]
     assert reads_in_step(fusion(body, "f32[8]{0} x; f32[4]{0} y", shapes), 0, (output,)) is found
+
+
+SUMS = """HloModule m
+
+add { a = f32[] parameter(0)  b = f32[] parameter(1)  ROOT s = f32[] add(a, b) }
+
+f {
+  x = f32[16]{0} parameter(0)
+  y = f32[32,16]{1,0} parameter(1)
+  z = f32[16,20]{1,0} parameter(2)
+  o = f32[] constant(0)
+  c = f32[16]{0} reduce(y, o), dimensions={0}, to_apply=add
+  r = f32[16]{0} reduce(z, o), dimensions={1}, to_apply=add
+  p = f32[16]{0} multiply(x, c)
+  q = f32[16]{0} multiply(x, r)
+  ROOT t = (f32[16]{0}, f32[16]{0}) tuple(p, q)
+}
+
+ENTRY e {
+  x = f32[16]{0} parameter(0)
+  y = f32[32,16]{1,0} parameter(1)
+  z = f32[16,20]{1,0} parameter(2)
+  ROOT k = (f32[16]{0}, f32[16]{0}) fusion(x, y, z), kind=kInput, calls=f
+}
+"""
+
+
+def test_reductions_that_run_in_any_order_leave_each_other_what_they_read() -> None:
+    """On one machine at least these are two parts of the kernel."""
+    assert not may_share_buffer(parse(SUMS).entry.root, 0, (0,))
+    assert may_share_buffer(parse(SUMS.replace("multiply(x, r)", "negate(r)")).entry.root, 0, (0,))

@@ -37,8 +37,9 @@ Form: TypeAlias = (
     ReductionForm | RowwiseForm | TransposeForm | Scan | Scatter | Sort | Cuts | BlockConfig | dict[int, int] | None
 )
 
-#: elements a reduce must combine for a kernel shaped after it; fewer are summed in the thread that needs them
-MIN_REDUCED = 64
+#: elements a reduce must combine for a kernel shaped after it: fewer are combined where they are needed, by a GPU's
+#: thread, or by a CPU in no vectors
+MIN_REDUCED, MIN_REDUCED_ON_CPU = 64, 12
 #: ops between the root and a reduce hero that keep its elements in place
 _EPILOGUE = having(Trait.VIEW) | {"get-tuple-element", "copy"}
 
@@ -80,7 +81,13 @@ class FusionAnalysis:
 
 
 def analyse(
-    i: Instruction | Fusion, target: Target | None = None, *, in_place: bool = True, tiled: bool = True, parts: int = 0
+    i: Instruction | Fusion,
+    target: Target | None = None,
+    *,
+    in_place: bool = True,
+    tiled: bool = True,
+    parts: int = 0,
+    least: int = 0,
 ) -> FusionAnalysis:
     """The kernel that `i` becomes.
 
@@ -90,18 +97,19 @@ def analyse(
         in_place: whether outputs may have the buffers of inputs.
         tiled: whether a block-level fusion may be computed tile by tile.
         parts: as in `Fusion`.
+        least: elements that a reduce must combine for a kernel shaped after it; 0: the target's number.
 
     Raises:
         HeronError: GEN130 or GEN133 for a scatter or a sort with other outputs.
     """
     if not isinstance(i, Instruction) or i.opcode != "fusion":
-        return _analysed(i, target, in_place, tiled, parts)
-    key = ("kernel", target, i.extras.get("backend_config"), in_place, tiled, parts)
-    return i.attrs["calls"].remembered(key, lambda: _analysed(i, target, in_place, tiled, parts))
+        return _analysed(i, target, in_place, tiled, parts, least)
+    key = ("kernel", target, i.extras.get("backend_config"), in_place, tiled, parts, least)
+    return i.attrs["calls"].remembered(key, lambda: _analysed(i, target, in_place, tiled, parts, least))
 
 
 def _analysed(
-    i: Instruction | Fusion, target: Target | None, in_place: bool, tiled: bool, parts: int
+    i: Instruction | Fusion, target: Target | None, in_place: bool, tiled: bool, parts: int, least: int
 ) -> FusionAnalysis:
     fusion = i if isinstance(i, Fusion) else as_fusion(i)
     if parts:
@@ -115,7 +123,8 @@ def _analysed(
             return _tiled(fusion)
         refused = "" if is_gpu else "block kernels are for GPUs"
         fusion = replace(fusion, blocks=None)
-    found = next(a for recognised in _KINDS if (a := recognised(fusion, target)) is not None and _may(a, in_place))
+    least = least or (MIN_REDUCED if target is None or target.is_gpu else MIN_REDUCED_ON_CPU)
+    found = next(a for recognised in _KINDS if (a := recognised(fusion, target, least)) and _may(a, in_place))
     return replace(found, reason=f"{found.reason}; {refused}") if refused else found
 
 
@@ -134,17 +143,17 @@ def _tiled(fusion: Fusion) -> FusionAnalysis:
     )
 
 
-def _sort(fusion: Fusion, target: Target | None) -> FusionAnalysis | None:
+def _sort(fusion: Fusion, target: Target | None, least: int) -> FusionAnalysis | None:
     form = Sort.of(fusion)
     return None if form is None else FusionAnalysis(fusion, "sort", f"'{form.i.name}' is a sort", form.i, form)
 
 
-def _selected(fusion: Fusion, target: Target | None) -> FusionAnalysis | None:
+def _selected(fusion: Fusion, target: Target | None, least: int) -> FusionAnalysis | None:
     hero = fusion.computation.root
     return FusionAnalysis(fusion, "topk", f"'{hero.name}' keeps few of many", hero) if is_selection(hero) else None
 
 
-def _rowwise(fusion: Fusion, target: Target | None) -> FusionAnalysis | None:
+def _rowwise(fusion: Fusion, target: Target | None, least: int) -> FusionAnalysis | None:
     rows = rows_of(fusion)
     if rows is None:
         return None
@@ -153,12 +162,14 @@ def _rowwise(fusion: Fusion, target: Target | None) -> FusionAnalysis | None:
     return FusionAnalysis(fusion, "rows", why, rows.reduces[-1], rows)
 
 
-def _in_parts(fusion: Fusion, target: Target | None) -> FusionAnalysis | None:
+def _in_parts(fusion: Fusion, target: Target | None, least: int) -> FusionAnalysis | None:
     return FusionAnalysis(fusion, "loop", f"it is done in {fusion.parts} parts") if fusion.parts else None
 
 
-def _after_hero(fusion: Fusion, target: Target | None) -> FusionAnalysis | None:
-    found = next((found for o in fusion.outputs if (found := find_hero(o.instruction)) is not None), None)
+def _after_hero(fusion: Fusion, target: Target | None, least: int) -> FusionAnalysis | None:
+    if not all(map(_sums_in_vectors, fusion.computation.instructions)):
+        least = MIN_REDUCED
+    found = next((found for o in fusion.outputs for found in _heroes(o.instruction, least)), None)
     if found is None:
         return None
     hero, why = found
@@ -182,7 +193,7 @@ def _after_hero(fusion: Fusion, target: Target | None) -> FusionAnalysis | None:
     return FusionAnalysis(fusion, "loop", why_not, hero, asked="scan")
 
 
-def _in_place(fusion: Fusion, target: Target | None) -> FusionAnalysis | None:
+def _in_place(fusion: Fusion, target: Target | None, least: int) -> FusionAnalysis | None:
     found, why_not = updates(fusion)
     if why_not:
         return None
@@ -190,7 +201,7 @@ def _in_place(fusion: Fusion, target: Target | None) -> FusionAnalysis | None:
     return FusionAnalysis(fusion, "dus", "every output updates an input in place", hero, found)
 
 
-def _turned(fusion: Fusion, target: Target | None) -> FusionAnalysis | None:
+def _turned(fusion: Fusion, target: Target | None, least: int) -> FusionAnalysis | None:
     hero = transpose.candidate(fusion)
     if hero is None:
         return None
@@ -201,7 +212,7 @@ def _turned(fusion: Fusion, target: Target | None) -> FusionAnalysis | None:
     return FusionAnalysis(fusion, "transpose", f"'{hero.name}' changes which dimension lies innermost", hero, form)
 
 
-def _by_elements(fusion: Fusion, target: Target | None) -> FusionAnalysis:
+def _by_elements(fusion: Fusion, target: Target | None, least: int) -> FusionAnalysis:
     return elementwise(fusion, strided=target is not None and not target.is_gpu)
 
 
@@ -223,17 +234,22 @@ def elementwise(fusion: Fusion, strided: bool = False) -> FusionAnalysis:
 #: the first of these to recognise a fusion decides. A sort and a scatter write their operands' buffers, and are alone;
 #: row-wise kernels read what several reductions read once, so they come before those; parts of the outputs are loops'
 #: business; an update in place must not be taken for a transpose that is computed before it
-_KINDS: tuple[Callable[[Fusion, Target | None], FusionAnalysis | None], ...] = (
+_KINDS: tuple[Callable[[Fusion, Target | None, int], FusionAnalysis | None], ...] = (
     _sort, _selected, _rowwise, _in_parts, _after_hero, _in_place, _turned, _by_elements,
 )  # fmt: skip
 
 
-def find_hero(root: Instruction) -> tuple[Instruction, str] | None:
-    """The scatter, scan or large reduce at `root`, or below elementwise ops of equal size, and why it is one."""
-    return next(_heroes(root), None)
+def _sums_in_vectors(i: Instruction) -> bool:
+    """False for a reduce whose partial results are expensive to join: of several arrays, or an extremum of floats."""
+    if i.opcode != "reduce":
+        return True
+    is_extremum = i.to_apply.root.opcode in having(Trait.EXTREMUM) and not i.shape.element_type.is_integer
+    return len(i.operands) == 2 and not is_extremum
 
 
-def _heroes(root: Instruction) -> Iterator[tuple[Instruction, str]]:
+def _heroes(root: Instruction, least: int) -> Iterator[tuple[Instruction, str]]:
+    """The scatters, scans and reduces of at least so many elements at `root`, or below elementwise ops of equal size,
+    and why they are."""
     seen: set[Instruction] = set()
     stack = [root]
     while stack:
@@ -248,7 +264,7 @@ def _heroes(root: Instruction) -> Iterator[tuple[Instruction, str]]:
             yield i, f"'{i.name}' is a scan along dimension {scan.dimension}"
         elif i.opcode == "reduce":
             combined = i.operands[0].shape.num_elements // max(1, _result_elements(i))
-            if combined >= MIN_REDUCED and in_any_order(i):
+            if combined >= least and in_any_order(i):
                 yield i, f"'{i.name}' reduces {combined} elements to one"
         elif i.opcode in _EPILOGUE or i.opcode == "map" or (i.op.is_elementwise and moves_elements(i)):
             stack.extend(reversed(i.operands))

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from heron.analysis.fusion.analysis import analyse
+from heron.analysis.fusion.analysis import MIN_REDUCED_ON_CPU, analyse
 from heron.analysis.fusion.in_step import feeds_reduces, outputs_in_step, reads_in_step, same_steps, used_in_step
 from heron.analysis.fusion.row_blocks import Value, outputs_of, row_blocks_of, steps_of, value_of
 from heron.hlo.ir.instruction import Instruction
@@ -46,7 +46,7 @@ def _in_one_part(i: Instruction, operand: int) -> bool:
     body = i.attrs["calls"]
     if all(inside.opcode != "reduce" for inside in body.instructions) or i.attrs.get("kind") == "kCustom":
         return True
-    parts = analyse(i).sweep.parts
+    parts = analyse(i, least=MIN_REDUCED_ON_CPU).sweep.parts  # of all machines' kernels the one with the most parts
     return not parts or len({parts[n] for n in outputs_in_step(body, operand) or ()}) <= 1
 
 

@@ -416,3 +416,28 @@ def test_ptx_reads_vectors_and_guards_shared_memory() -> None:
     assert "ld.global.nc.v4" in text and "shfl.sync.down" in text and "atom" not in text
     assert text.count("@%p") >= 2
     assert ".shared" in ptx(program((4096, 4096), [0], "bf16"))
+
+
+SHORT = """HloModule m
+add { a = TYPE[] parameter(0)  b = TYPE[] parameter(1)  ROOT c = TYPE[] OP(a, b) }
+f { x = TYPE[SIZES] parameter(0)
+  z = TYPE[] constant(0)
+  n = TYPE[SIZES] negate(x)
+  r = TYPE[KEPT] reduce(n, z), dimensions={DIM}, to_apply=add
+  q = TYPE[KEPT] multiply(r, r)
+  ROOT t = (TYPE[SIZES], TYPE[KEPT]) tuple(n, q) }
+ENTRY e { x = TYPE[SIZES] parameter(0) ROOT k = (TYPE[SIZES], TYPE[KEPT]) fusion(x), kind=kInput, calls=f }"""
+
+
+@pytest.mark.parametrize("t", ["f32", "f64", "s32"])
+@pytest.mark.parametrize(
+    ("sizes", "kept", "dim"), [("40,12", "40", 1), ("32,21", "21", 0), ("3,17,30", "3,30", 1), ("40,11", "40", 1)]
+)
+def test_short_sums_take_vectors_on_a_cpu(sizes: str, kept: str, dim: int, t: str) -> None:
+    source = SHORT.replace("SIZES", sizes).replace("KEPT", kept).replace("DIM", str(dim)).replace("TYPE", t)
+    x = RNG.integers(-9, 9, [int(n) for n in sizes.split(",")]).astype({"f32": "f4", "f64": "f8", "s32": "i4"}[t])
+    check(source.replace("OP", "add"), [x])
+    check(source.replace("OP", "maximum"), [x])
+    for op, by_rows in (("add", True), ("maximum", t == "s32")):
+        kernel = emit_fusion(root_fusion(source.replace("OP", op)), "k", targets.get("cpu"))
+        assert kernel.emitter == ("reduce" if by_rows and "11" not in sizes else "loop")
