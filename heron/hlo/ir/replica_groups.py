@@ -158,7 +158,7 @@ def _tuples(groups: np.ndarray) -> Groups:
 
 
 def _bounded(w: Words, sizes: list[int]) -> None:
-    if any(s < 0 for s in sizes) or prod(sizes) > _MOST:
+    if any(s < 1 for s in sizes) or prod(sizes) > _MOST:
         _misfit(w, f"{sizes} is not a number of devices")
 
 
