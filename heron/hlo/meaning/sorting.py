@@ -7,7 +7,7 @@ position, so that it is stable too.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -115,12 +115,13 @@ def _sides(i: Instruction) -> set[int]:
 
 
 def _value(ev: Evaluation, i: Instruction, arrays: tuple[np.ndarray, ...]) -> np.ndarray:
-    known: dict[Instruction, np.ndarray] = {}
+    known: dict[Instruction, Any] = {}
     for v in ev.order(i.parent):  # type: ignore[arg-type]
         if v.opcode == "parameter":
             known[v] = arrays[v.number]
         elif all(o in known for o in v.operands):
-            known[v] = np.asarray(v.op.evaluate(ev, v, *(known[o] for o in v.operands)))
+            made = v.op.evaluate(ev, v, *(known[o] for o in v.operands))
+            known[v] = made if v.shape.is_tuple else np.asarray(made)
         if v is i:
             break
     return known[i]

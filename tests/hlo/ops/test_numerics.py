@@ -128,3 +128,17 @@ def test_rng_state_advances() -> None:
     )
     first, second = Evaluator(parse(text)).run()
     assert second.tolist() == [first[0] + 5, first[1]]
+
+
+def test_sort_by_a_comparator_with_tuples() -> None:
+    """A pair of an array and a number is no array."""
+    source = """HloModule m
+less { a = f32[] parameter(0) b = f32[] parameter(1) k = s32[] parameter(2) l = s32[] parameter(3)
+  z = s32[] constant(7) p = (f32[], s32[]) tuple(a, z) q = (f32[], s32[]) tuple(b, z)
+  x = f32[] get-tuple-element(p), index=0 y = f32[] get-tuple-element(q), index=0
+  ROOT c = pred[] compare(x, y), direction=LT }
+ENTRY e { x = f32[9] parameter(0) n = s32[9] iota(), iota_dimension=0
+  ROOT s = (f32[9], s32[9]) sort(x, n), dimensions={0}, is_stable=true, to_apply=less }"""
+    x = np.array([3, 1, 2, 1, 0, 5, 4, -1, 2], np.float32)
+    values, positions = evaluate(parse(source), x)
+    assert np.array_equal(values, np.sort(x)) and np.array_equal(positions, np.argsort(x, kind="stable"))
