@@ -121,7 +121,7 @@ FRAGMENTS = [
     F("grad_pad_interior", "f32[n,3]", jax.grad(_sum(lambda x: lax.pad(x, jnp.float32(1), ((1, -1, 2), (-1, 2, 1)))))),
     F("grad_reduce_window_sum", "f32[n+4]", jax.grad(_sum(lambda x: lax.reduce_window(x, 0.0, lax.add, (3,), (2,), "VALID", window_dilation=(2,))))),
     F("grad_conv_dilated", "f32[1,2,n+6]; f32[3,2,3]", jax.grad(_sum(lambda x, w: lax.conv_general_dilated(x, w, (2,), [(3, 1)], (2,), (3,))), (0, 1)), most=37, ulps=256),
-    F("jvp_conv", "f32[1,2,n+2]; f32[1,2,n+2]", _jvp(lambda x: lax.conv_general_dilated(x, x[:, :, :2].swapaxes(0, 1) * jnp.ones((2, 2, 1)), (1,), "SAME", feature_group_count=1)), most=37),
+    F("jvp_conv", "f32[1,2,n+2]; f32[1,2,n+2]", _jvp(lambda x: lax.conv_general_dilated(x, x[:, :, :2].swapaxes(0, 1) * jnp.ones((2, 2, 1), x.dtype), (1,), "SAME", feature_group_count=1)), most=37),
     F("grad_while_forward", "f32[n]; f32[n]", _jvp(lambda x: lax.while_loop(lambda c: c[1] < 4, lambda c: (jnp.sin(c[0]) + x, c[1] + 1), (x, 0))[0])),
     F("grad_scan_checkpoint", "f32[n]", jax.grad(_sum(lambda x: lax.scan(jax.checkpoint(lambda c, _: (jnp.tanh(c * 1.1 + x), c)), x, None, 5)[0]))),
     F("grad_cond_in_scan", "f32[n]", jax.grad(_sum(lambda x: lax.scan(lambda c, v: (lax.cond(v > 0, jnp.sin, lambda a: a * v, c),) * 2, jnp.float32(0.3), x)[1]))),

@@ -44,7 +44,7 @@ FRAGMENTS = [
     F("dot_scan", "f32[5,n,n] small; f32[n]", lambda a, x: lax.scan(lambda v, m: (jnp.tanh(m @ v), v[0]), x, a), most=17, ulps=512),
     F("dot_of_concatenation", "f32[n,2]; f32[n,3]; f32[5,4]", lambda x, y, w: jnp.concatenate([x, y], 1) @ w),
     F("dot_split_result", "f32[n,3]; f32[3,6]", lambda x, w: jnp.split(x @ w, 3, 1)),
-    F("dot_2x2_tree", "f32[n,2,2] small", lambda a: lax.fori_loop(0, 3, lambda i, v: v @ a + jnp.eye(2), a), ulps=256),
+    F("dot_2x2_tree", "f32[n,2,2] small", lambda a: lax.fori_loop(0, 3, lambda i, v: v @ a + jnp.eye(2, dtype=a.dtype), a), ulps=256),
     F("dot_3x3_pairs", "f32[n,3,3]; f32[n,3,3]", lambda a, b: jnp.einsum("nij,nkj->nik", a, b)),
     F("dot_vectors_bf16", "bf16[n]; bf16[n]", lambda x, y: jnp.dot(x, y, preferred_element_type=jnp.float32), ulps=128),
     F("einsum_repeated", "f32[n,3,3]", lambda x: (jnp.einsum("nii->n", x), jnp.einsum("nij,nji->n", x, x))),

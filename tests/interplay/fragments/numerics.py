@@ -22,8 +22,8 @@ FRAGMENTS = [
     # solvers
     F("adaptive_ode", "f32[n] small", lambda y: _adaptive(lambda v: -v * v + 0.3, y), most=33, ulps=4096),
     F("vmapped_adaptive_ode", "f32[n] small", jax.vmap(lambda y: _adaptive(lambda v: jnp.sin(3 * v) + 0.1, y)), most=33, ulps=4096),
-    F("implicit_euler", "f32[3]; f32[3,3] small", lambda y, a: lax.scan(lambda c, _: (jnp.linalg.solve(jnp.eye(3) + 0.1 * a @ a.T, c),) * 2, y, None, 4)[1], ulps=1024),
-    F("euler_maruyama", "u32[2] key; f32[n]", lambda k, y: lax.scan(lambda c, r: ((v := c - 0.1 * c + 0.2 * jr.normal(r, c.shape)), v.mean()), y, jr.split(jr.wrap_key_data(k), 5)), ulps=512),
+    F("implicit_euler", "f32[3]; f32[3,3] small", lambda y, a: lax.scan(lambda c, _: (jnp.linalg.solve(jnp.eye(3, dtype=a.dtype) + 0.1 * a @ a.T, c),) * 2, y, None, 4)[1], ulps=1024),
+    F("euler_maruyama", "u32[2] key; f32[n]", lambda k, y: lax.scan(lambda c, r: ((v := c - 0.1 * c + 0.2 * jr.normal(r, c.shape, c.dtype)), v.mean()), y, jr.split(jr.wrap_key_data(k), 5)), ulps=512),
     F("vmapped_newton", "f32[n] positive", jax.vmap(lambda a: lax.while_loop(lambda x: jnp.abs(x * x - a) > 1e-3, lambda x: 0.5 * (x + a / x), a)), ulps=4096),
     F("vmapped_search", "f32[8] distinct; f32[n]", lambda t, x: jax.vmap(lambda v: lax.while_loop(lambda c: c[0] < c[1], lambda c: (lambda m: (jnp.where(t[m] < v, m + 1, c[0]), jnp.where(t[m] < v, c[1], m)))((c[0] + c[1]) // 2), (0, 8))[0])(x), exact=True),
     F("vmapped_nested_while", "s32[n] index", jax.vmap(lambda k: lax.while_loop(lambda c: c[0] < k, lambda c: (c[0] + 1, lax.while_loop(lambda v: v < 10 * (c[0] + 1), lambda v: v + k + 1, c[1])), (0, 1))), exact=True),
@@ -55,7 +55,7 @@ FRAGMENTS = [
     F("eigh_2x2", "f32[n,2,2]", lambda a: jnp.linalg.eigvalsh(a + a.swapaxes(1, 2) + jnp.diag(jnp.array([0, 9.0]))), ulps=256),
     F("svd_3x3_batch", "f32[n,3,3]", lambda a: jnp.linalg.svd(a + jnp.diag(jnp.array([0, 9.0, 20])), compute_uv=False), ulps=512, most=33),
     F("kabsch", "f32[n+3,3]; f32[n+3,3]", lambda p, q: (lambda u: u[0] @ u[2])(jnp.linalg.svd(p.T @ q + jnp.diag(jnp.array([5.0, 30, 90]))))[:, :], ulps=1 << 14, most=33),
-    F("ray_march", "f32[n,3]", lambda d: lax.while_loop(lambda c: (c[1] < 9) & jnp.any(c[2] > 1e-2), lambda c: (lambda s: (c[0] + s[:, None] * d * 0.3, c[1] + 1, s))(jnp.abs(jnp.linalg.norm(c[0] - 1, axis=1) - 1)), (d * 0, 0, jnp.ones(d.shape[0])))[0], ulps=4096),
+    F("ray_march", "f32[n,3]", lambda d: lax.while_loop(lambda c: (c[1] < 9) & jnp.any(c[2] > 1e-2), lambda c: (lambda s: (c[0] + s[:, None] * d * 0.3, c[1] + 1, s))(jnp.abs(jnp.linalg.norm(c[0] - 1, axis=1) - 1)), (d * 0, 0, jnp.ones(d.shape[0], d.dtype)))[0], ulps=4096),
     F("bilinear_sample", "f32[n+1,5]; f32[6,2] unit", lambda img, c: _bilinear(img, c * jnp.array([2, 3.0]) - 0.5), ulps=256),
     F("mel_filter", "f32[n+16]; f32[9,3] positive", lambda x, m: jnp.log(jnp.abs(jnp.fft.rfft(x[:16] * jnp.hanning(16).astype("float32"))) ** 2 @ m + 1), ulps=512),
 ]  # fmt: skip
@@ -103,7 +103,7 @@ def _levenberg(t, p):
 
     def step(_, q):
         j, r = jax.jacfwd(residual)(q), residual(q)
-        return q - jnp.linalg.solve(j.T @ j + jnp.eye(2), j.T @ r)
+        return q - jnp.linalg.solve(j.T @ j + jnp.eye(2, dtype=q.dtype), j.T @ r)
 
     return lax.fori_loop(0, 3, step, jnp.abs(p) + 0.1)
 
@@ -122,7 +122,7 @@ def _forces(x):
 
 def _hmc(key, q):
     k1, k2 = jr.split(key)
-    p = jr.normal(k1, q.shape)
+    p = jr.normal(k1, q.shape, q.dtype)
     grad = jax.grad(lambda v: jnp.sum(v**4 / 4 + v * v))
 
     def leap(c, _):
