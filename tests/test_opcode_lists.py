@@ -15,6 +15,8 @@ HERON = Path(__file__).parent.parent / "heron"
 #: trait, and lower it
 LIMIT = 42
 _SHORTEST = 3
+#: the language, and the generator of programs, which knows more of its ops than a compiler needs
+_MAY_LIST = (("hlo",), ("fuzz", "programs"))
 
 
 def _words(node: ast.AST) -> list[str]:
@@ -42,7 +44,7 @@ def test_opcode_lists_only_become_fewer() -> None:
     found = [
         f"{path.relative_to(HERON.parent)}:{line}: {' '.join(words)[:80]}"
         for path in sorted(HERON.rglob("*.py"))
-        if "hlo" not in path.relative_to(HERON).parts[:1]
+        if all(path.relative_to(HERON).parts[: len(folder)] != folder for folder in _MAY_LIST)
         for line, words in opcode_lists(path.read_text())
     ]
     assert len(found) <= LIMIT, "\n".join(["ask heron.hlo.facts instead of listing opcodes:", *found])

@@ -61,6 +61,24 @@ def test_a_wrong_rewrite_in_a_real_program(tmp_path: Path) -> None:
     assert str(plant) in (out / "run.sh").read_text()
 
 
+@pytest.mark.parametrize(
+    "machines", [["--against", "xla"], ["--target", "sim"], ["--target", "sim", "--against", "cpu"]]
+)
+def test_other_machines_than_the_evaluator(tmp_path: Path, machines: list[str]) -> None:
+    """A rule that is wrong everywhere makes no difference between two targets."""
+    if "xla" in machines:
+        pytest.importorskip("jax")
+    path = tmp_path / "tanh.hlo"
+    path.write_text(
+        "HloModule m\nENTRY e {\n  x = f32[6] parameter(0)\n  y = f32[6] tanh(x)\n  ROOT z = f32[6] abs(y)\n}\n"
+    )
+    words = [path, "--differs", *machines, "--load", PLANTS / "wrong_tanh.py", "-o", tmp_path / "out", "--jobs", "1"]
+    if "cpu" in machines:
+        assert "error[CLI071]" in heron("reduce", *words).err
+    else:
+        assert reduced(*words)["instructions"]["after"] == 2
+
+
 def test_a_kernel_that_ends_the_process(tmp_path: Path) -> None:
     found = reduced(program("layernorm"), "--crashes", "--load", PLANTS / "kernel_crash.py", "-o", tmp_path / "out")
     assert found["instructions"]["after"] == 4 and "SIGSEGV" in found["fault"]
