@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import time
 from collections.abc import Sequence
 
 import numpy as np
@@ -16,13 +17,15 @@ from heron.passes.framework.checks import random_array
 
 #: bytes of values that are kept; programs with more get random ones
 MAX_BYTES = 4 << 30
+#: seconds that the evaluator may take: an edit may have left a loop that does not end
+MAX_SECONDS = 300.0
 
 
 class Recorded:
     """The values of a program's instructions on its inputs, by the evaluator, found when first asked for.
 
-    An instruction that was never reached, one of a program that the evaluator cannot run, or of one with more than
-    `MAX_BYTES` of values, has random values. An instruction that runs several times, as in a loop, has its first value.
+    An instruction that is not reached in `MAX_SECONDS`, one of a program that the evaluator cannot run, or of one with
+    more than `MAX_BYTES` of values, has random values. One that runs several times, as in a loop, has its first value.
     """
 
     def __init__(self, module: Module, inputs: Sequence[np.ndarray]) -> None:
@@ -44,7 +47,11 @@ class Recorded:
         if sum(s.byte_size for i in self._module.instructions() for _, s in i.shape.leaves()) > MAX_BYTES:
             return found
 
+        end = time.monotonic() + MAX_SECONDS
+
         def keep(i: Instruction, value: Value) -> None:
+            if time.monotonic() > end:
+                raise TimeoutError
             if i.name not in found:
                 found[i.name] = flatten(value)
 

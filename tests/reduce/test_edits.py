@@ -97,6 +97,22 @@ def test_a_loop_becomes_its_body_once() -> None:
     assert "while" not in opcodes(small) and opcodes(small).count("tanh") == 1
 
 
+def test_a_loop_without_end_is_given_up(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What was computed by then is kept; the rest is random, and of the right shape."""
+    monkeypatch.setattr("heron.reduce.recorded.MAX_SECONDS", 0.2)
+    module = parse(
+        counting_loop(1 << 30, 4).replace("ROOT loop", "loop").rstrip("}\n")
+        + "\n  r = f32[4] get-tuple-element(loop), index=1\n  ROOT s = f32[4] abs(r)\n}\n",
+        verify=True,
+    )
+    recorded = Recorded(module, [np.full(4, 0.5, np.float32)])
+    by_name = {i.name: i for i in module.instructions()}
+    np.testing.assert_array_equal(
+        recorded.of("x.1" if "x.1" in by_name else "x", by_name["y"].shape), np.full((1, 4), 0.5)
+    )
+    assert [a.shape for a in recorded.of("s", by_name["s"].shape)] == [(4,)]
+
+
 def test_a_branch_takes_the_place_of_its_conditional() -> None:
     case = case_of(BRANCHES)
     assert opcodes(edited(case, "inline", ["r/0"])) == ["parameter", "negate"]
