@@ -96,8 +96,8 @@ def script(check: Check, finding: Finding, extra: str = "") -> str:
     return f"""#!/bin/sh
 # {" ".join(finding.text.split())}
 # heron {__version__}; exit code 1: the fault is there, 0: it is gone
-cd "$(dirname "$0")" || exit 2
-exec heron reduce {PROGRAM} --inputs {INPUTS} --once {check.options()}{extra}
+folder=$(cd "$(dirname "$0")" && pwd) || exit 2
+exec heron reduce "$folder/{PROGRAM}" --inputs "$folder/{INPUTS}" --once {check.options()}{extra}
 """
 
 

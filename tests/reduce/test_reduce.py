@@ -59,6 +59,11 @@ def test_a_wrong_rewrite_in_a_real_program(tmp_path: Path) -> None:
     assert heron("reduce", *again, "--load", plant).code == 1
     assert heron("reduce", *again).code == 0
     assert str(plant) in (out / "run.sh").read_text()
+    heron_here = tmp_path / "heron"
+    heron_here.write_text(f'#!/bin/sh\nexec {sys.executable} -m heron "$@"\n')
+    heron_here.chmod(0o755)
+    path = {"PATH": f"{tmp_path}{os.pathsep}{os.environ['PATH']}"}
+    assert subprocess.run([out / "run.sh"], env={**os.environ, **path}, check=False).returncode == 1
 
 
 @pytest.mark.parametrize(
