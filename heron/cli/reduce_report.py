@@ -35,11 +35,21 @@ def shown(start: Case) -> Iterator[Callable[[Progress], None]]:
 
         yield tell
         return
+    with on_terminal("is the fault there each time?") as say:
+        yield lambda p: say(_state(start, p))
+
+
+@contextlib.contextmanager
+def on_terminal(first: str) -> Iterator[Callable[[str], None]]:
+    """A line on a terminal that each call replaces, beginning with `first`; nothing elsewhere."""
+    if not sys.stderr.isatty():
+        yield lambda _: None
+        return
     from rich.console import Console
     from rich.markup import escape
 
-    with Console(stderr=True).status("is the fault there each time?") as status:
-        yield lambda p: status.update(escape(_state(start, p)))
+    with Console(stderr=True).status(escape(first)) as status:
+        yield lambda text: status.update(escape(text))
 
 
 def _state(start: Case, p: Progress) -> str:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import itertools
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 
 from heron.fuzz.choices import RandomChoices
@@ -64,8 +64,10 @@ class Tally:
     seconds: float = 0.0
 
 
-def hunt(plan: Hunt, tally: Tally) -> Iterator[tuple[Trial, Finding]]:
-    """The programs that show a fault, as they are found; `tally` is kept up."""
+def hunt(
+    plan: Hunt, tally: Tally, on_batch: Callable[[Tally], None] = lambda _: None
+) -> Iterator[tuple[Trial, Finding]]:
+    """The programs that show a fault, as they are found; `tally` is kept up, and shown after each batch."""
     begun = time.monotonic()
     numbers = itertools.count() if plan.count is None else iter(range(plan.count))
     with Pool(Differs(plan.target, plan.against, plan.settings), plan.jobs, plan.timeout, plan.loads) as pool:
@@ -74,6 +76,7 @@ def hunt(plan: Hunt, tally: Tally) -> Iterator[tuple[Trial, Finding]]:
             tally.tried += len(batch)
             tally.refused += sum(map(is_refused, found))
             tally.seconds = time.monotonic() - begun
+            on_batch(tally)
             yield from _faults(batch, found)
             if plan.seconds is not None and time.monotonic() - begun > plan.seconds:
                 return

@@ -73,6 +73,7 @@ def command(output: str, reducing: float, as_json: bool, **asked: Any) -> int:
     Each finding is a folder with the smallest program, its inputs, a README and a script. The same seed tries the same
     programs. The exit code is 1 if something was found.
     """
+    from heron.cli.reduce_report import on_terminal
     from heron.cli.verbs.reduce import need_machines
     from heron.fuzz.filing import Files
     from heron.fuzz.searching import Hunt, Tally, hunt
@@ -96,12 +97,13 @@ def command(output: str, reducing: float, as_json: bool, **asked: Any) -> int:
     extra = quoted("-O", asked["settings"]) + quoted("--load", tuple(str(Path(p).resolve()) for p in asked["loads"]))
     found, tally = Files(Path(output), plan, reducing, extra), Tally()
     try:
-        for trial, finding in hunt(plan, tally):
-            if finding.kind == "load":
-                raise other_fault(finding)
-            click.echo(f"program {trial.number}: {finding.text}; making it smaller", err=True)
-            filed = found.file(trial, finding)
-            click.echo(f"  {'one like it is filed' if filed is None else filed.folder}", err=True)
+        with on_terminal("trying the first programs") as say:
+            for trial, finding in hunt(plan, tally, lambda t: say(f"{t.tried} programs, {len(found.filed)} findings")):
+                if finding.kind == "load":
+                    raise other_fault(finding)
+                click.echo(f"program {trial.number}: {finding.text}; making it smaller", err=True)
+                filed = found.file(trial, finding)
+                click.echo(f"  {'one like it is filed' if filed is None else filed.folder}", err=True)
     except KeyboardInterrupt:
         click.echo("", err=True)
     _tell(found, tally, as_json)
