@@ -18,8 +18,8 @@ PAGES = [
     for p in [ROOT / "README.md", *sorted(ROOT.glob("docs/**/*.md"))]
     if "```console\n$ heron" in p.read_text() and p.stem not in ("add-a-pass", "cpu", "profile")
 ]
-#: a measured time, which is another one at each run
-_TIME = re.compile(r"(compiled in|ran in) [\d.,]+ \w+")
+#: a measured time, which is another one at each run, or a line of the source
+_TIME = re.compile(r"(compiled in|ran in) [\d.,]+ \w+|^compile .*$|\w+\.py:\d+", re.M)
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda p: p.name)

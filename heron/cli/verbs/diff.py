@@ -109,7 +109,7 @@ def _figure(t: Total, value: float) -> str:
 
 
 def _change(t: Total) -> str:
-    if t.a == t.b:
+    if t.a == t.b or t.is_measured:
         return ""
     return f"{100 * (t.b - t.a) / t.a:+.1f} %" if t.a else "new"
 

@@ -27,7 +27,7 @@ class Difference {
   }
 
   figures() {
-    const rows = d.totals.filter((t) => t.a || t.b).map((t) => h("tr", {}, h("td", {}, t.name), h("td.num", {}, figure(t.unit, t.a)), h("td.num", {}, figure(t.unit, t.b)), h("td.num", { style: t.a === t.b ? "" : "font-weight:600" }, change(t.a, t.b))));
+    const rows = d.totals.filter((t) => t.a || t.b).map((t) => h("tr", {}, h("td", {}, t.name), h("td.num", {}, figure(t.unit, t.a)), h("td.num", {}, figure(t.unit, t.b)), h("td.num", { style: t.a === t.b ? "" : "font-weight:600" }, t.is_measured ? "" : change(t.a, t.b))));
     return [
       d.programs && h("div.note", {}, d.programs),
       d.options.map(([name, a, b]) => h("div.note", {}, `option ${name}: A ${a || "as by default"}, B ${b || "as by default"}`)),

@@ -39,7 +39,7 @@ class Program {
     this.right = this.list("after");
     this.steps.reset(versions.length);
     this.title = h("span");
-    this.search = h("input", { placeholder: "find in this program", "aria-label": "find in this program", oninput: () => this.find(0), onkeydown: (e) => e.key === "Enter" && this.find(e.shiftKey ? -1 : 1) });
+    this.search = h("input", { style: "width:150px", placeholder: "find in this program", "aria-label": "find in this program", oninput: () => this.find(0), onkeydown: (e) => e.key === "Enter" && this.find(e.shiftKey ? -1 : 1) });
     this.found = h("span.dim");
     this.folds = h("button", { onclick: () => this.set("isFolded", "folded") }, "changes only");
     this.splits = h("button", { onclick: () => this.set("isSplit", "split") }, "side by side");
@@ -140,12 +140,12 @@ class Program {
     const r = this.rows[n];
     if (r.kind === "fold") return h("div.fold", {}, h("span.no"), h("span.mark", {}, "⋯"), plural(r.count, "line") + " without change");
     const line = this.isSplit && side === "before" ? (r.before ?? -1) : r.kind === "minus" && !this.isSplit ? r.before : (r.after ?? -1);
-    if (r.head !== undefined) return h(`div.${r.kind}`, {}, h("span.no"), h("span.mark", {}, MARKS[r.kind]), coloured(r.head));
+    if (r.head !== undefined) return h(`div.${r.kind}`, {}, h("span.no"), h("span.mark", {}, MARKS[r.kind]), h("span.code", {}, coloured(r.head)));
     if (line < 0) return h("div", {}, h("span.no"), h("span.mark"), "");
     const kind = r.kind === "edit" ? (side === "before" ? "minus" : "plus") : r.kind;
     const other = r.kind === "edit" ? (side === "before" ? r.after : r.before) : r.twin;
     const code = other === undefined ? coloured(text(line)) : kind === "minus" ? differing(text(line), text(other))[0] : differing(text(other), text(line))[1];
-    return h(`div.${kind}${this.query && text(line).includes(this.query) ? ".find" : ""}`, {}, h("span.no", {}, `${n + 1}`), h("span.mark", {}, MARKS[kind]), "  ", h("span.code", {}, code), h("span.place", {}, origin(line)));
+    return h(`div.${kind}${this.query && text(line).includes(this.query) ? ".find" : ""}`, {}, h("span.no", {}, `${n + 1}`), h("span.mark", {}, MARKS[kind]), h("span.code.in", {}, code), h("span.place", {}, origin(line)));
   }
 
   pick(n, side, event) {
