@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 from heapq import heappop, heappush
 
 from heron.analysis.cost.estimate import clock_of
+from heron.hlo.facts import is_generated, updated_operands
 from heron.hlo.ir.computation import Computation
 from heron.hlo.ir.module import Module
 from heron.passes.framework.base import Constraint, Pass
@@ -61,9 +62,9 @@ class PriorityFusion(Pass):
         return changed
 
     def _run(self, c: Computation, target: Target, ctx: PassContext) -> bool:
+        changed = _have_own_arrays(c)
         kernels = Kernels(c, clock_of(target), self.max_inputs, self.max_instructions)
         _Queue(kernels, ctx).run()
-        changed = False
         # readers first: what they compute themselves must still be there when they are built
         for kernel in sorted(kernels.of.values(), key=lambda k: -k.number):
             if len(kernel.members) > 1 and kernel.root.parent is not None:
@@ -72,6 +73,17 @@ class PriorityFusion(Pass):
                 ctx.trace.became[kernel.root.name] = fuse([kernel.root], kernel.members).name
                 changed = True
         return changed
+
+
+def _have_own_arrays(c: Computation) -> bool:
+    """Give updates that change a broadcast or an iota in memory one of their own: the kernel may compute the others."""
+    changed = False
+    for i in list(c.instructions):
+        for n, x in enumerate(updated_operands(i)):
+            if is_generated(x) and len(x.users) > 1:
+                i.set_operand(n, c.attach(x.clone(list(x.operands))))
+                changed = True
+    return changed
 
 
 @dataclass(slots=True)
