@@ -72,3 +72,8 @@ def programs(only: str = "") -> list[Program]:
         for module in sorted(m.name for m in pkgutil.iter_modules(folder.__path__)):
             importlib.import_module(f"{folder.__name__}.{module}")
     return [p for p in _PROGRAMS if only in p.name or only == p.theme]
+
+
+def named(name: str) -> Program:
+    """The program of that name."""
+    return next(p for p in programs() if p.name == name)

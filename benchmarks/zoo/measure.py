@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 import math
-import multiprocessing
 import statistics
 import time
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any
 
 import numpy as np
 
-from benchmarks.zoo.catalogue import Program, programs
+from benchmarks.zoo.catalogue import Program, named
+from benchmarks.zoo.workers import NoAnswer, answers
 
 SIDES = ("heron", "cpu")
 
@@ -104,39 +105,22 @@ def _compare(ours: Sequence[Any], theirs: Sequence[Any], tolerance: float) -> tu
     return worst, wrong
 
 
-def _worker(pipe: Any, seconds: float) -> None:
+def _begin() -> None:
+    """Imports and whatever else a process does once."""
     import jax
     import jax.numpy as jnp
 
-    for side in SIDES:  # imports and whatever else a process does once
+    for side in SIDES:
         x = jax.device_put(np.ones((8, 8), np.float32), jax.devices(side)[0])
         jax.block_until_ready(jax.jit(lambda a: jnp.sort(jnp.tanh(a @ a), 0).sum(1))(x))
-    every = {p.name: p for p in programs()}
-    pipe.send(None)
-    while (name := pipe.recv()) is not None:
-        pipe.send(measure(every[name], seconds))
+
+
+def _measure(name: str, seconds: float) -> Row:
+    return measure(named(name), seconds)
 
 
 def measure_all(chosen: Sequence[Program], seconds: float, limit: float) -> Iterator[Row]:
     """A row for each program. One that takes longer than ``limit`` seconds is ended, and the next gets a new worker."""
-    spawn, process, here = multiprocessing.get_context("spawn"), None, None
-    for p in chosen:
-        if process is None or here is None:
-            here, there = spawn.Pipe()
-            process = spawn.Process(target=_worker, args=(there, seconds), daemon=True)
-            process.start()
-            there.close()
-            here.recv()
-        try:
-            here.send(p.name)
-            row = here.recv() if here.poll(limit) else Row(p.name, p.theme, refused=f"no answer in {limit:.0f} s")
-            ended = "no answer" in row.refused
-        except (EOFError, OSError):
-            row, ended = Row(p.name, p.theme, refused="the process ended"), True
-        if ended:
-            process.kill()
-            process = None
-        yield row
-    if process is not None and here is not None:
-        here.send(None)
-        process.join()
+    themes = {p.name: p.theme for p in chosen}
+    for name, row in answers(partial(_measure, seconds=seconds), list(themes), limit, _begin):
+        yield Row(name, themes[name], refused=row.why) if isinstance(row, NoAnswer) else row

@@ -109,9 +109,9 @@ def cloth(draw: Draws, size: int, steps: int) -> Made:
     return run, (jnp.concatenate([grid, 3 + 0.1 * draw.normal(size, size, 1)], -1),)
 
 
-@program((64, 4), (2048, 16), (65536, 32))
+@program((64, 4), (2048, 16), (65536, 32), wide=True)
 def ray_casting(draw: Draws, rays: int, spheres: int) -> Made:
-    """The nearest sphere on each ray, its normal, and light with a shadow."""
+    """The nearest sphere on each ray, its normal, and light with a shadow, in f64."""
 
     def nearest(origin, ray, centre, radius):
         to = centre - origin[:, None]
@@ -132,10 +132,10 @@ def ray_casting(draw: Draws, rays: int, spheres: int) -> Made:
         return jnp.where(hit & ~dark, jnp.maximum((normal * light).sum(1), 0.0), 0.05)
 
     return run, (
-        draw.normal(rays, 3),
-        draw.normal(rays, 3),
-        draw.normal(spheres, 3, scale=5.0),
-        draw.uniform(spheres, low=0.5),
+        draw.normal(rays, 3, dtype="float64"),
+        draw.normal(rays, 3, dtype="float64"),
+        draw.normal(spheres, 3, scale=5.0, dtype="float64"),
+        draw.uniform(spheres, low=0.5, dtype="float64"),
     )
 
 
@@ -179,7 +179,7 @@ def discs_that_collide(draw: Draws, n: int, steps: int) -> Made:
     return run, (draw.uniform(n, 2, high=10.0), draw.normal(n, 2))
 
 
-@program((4, 10), (64, 30), (512, 50))
+@program((4, 10), (64, 30), (512, 50), tolerance=5e-3)
 def model_predictive_control(draw: Draws, n: int, horizon: int) -> Made:
     """A linear-quadratic regulator's backward Riccati pass, then the controlled path, for many systems."""
 
