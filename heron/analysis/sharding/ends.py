@@ -31,7 +31,7 @@ def keep_split(search: Search) -> Iterator[tuple[ShapeIndex, TensorSharding, Ten
     their shardings before and after."""
     for index, i in _ends(search.root):
         given = best = search.shardings.of(search.root, index)
-        if not any(given.is_open) or not search.is_chosen(i) or is_fixed(i, search.shardings):
+        if not any(given.is_open) or _rearranged(search, i) is None:
             continue
         while (found := _wider(search, index, i, best)) is not None:
             best = found
@@ -69,8 +69,10 @@ def _lost(search: Search, i: Instruction, s: TensorSharding) -> frozenset[int]:
 
 
 def _rearranged(search: Search, i: Instruction) -> Instruction | None:
-    """The one array that `i` works on, where the value has as many elements and is no sum of them."""
-    asked = search.asked(i) if search.is_chosen(i) else None
+    """The one array that `i` works on, where the value has as many elements and is no sum of them. Constraints say how
+    what follows is split."""
+    is_free = search.is_chosen(i) and not is_fixed(i, search.shardings)
+    asked = search.asked(i) if is_free else None
     sources = [o for o in i.operands if o.shape.rank and search.has.get(o) is not None]
     if asked is None or len(sources) != 1 or asked.rule.of_kind(FactorKind.REDUCTION):
         return None

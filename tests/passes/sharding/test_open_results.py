@@ -7,6 +7,8 @@ from collections.abc import Callable
 from heron.hlo.ir.module import Module
 from heron.hlo.sharding import parse as parse_sharding
 from heron.hlo.text import parse
+from heron.passes.devices import device_pipelines
+from heron.passes.framework.context import PassContext
 from tests.passes.sharding.devices import agree_compiled, agree_open, inputs_of, sharded
 from tests.passes.sharding.programs import wire_bytes
 
@@ -67,6 +69,22 @@ def test_a_result_that_is_constrained_stays():
     constraint = f"""custom-call(v), custom_call_target="Sharding", sharding={{{MESH}, [{{}}, {{'y'}}]}}"""
     text = MERGED.replace("ROOT r = (f32[16,8], f32[4,12]) tuple(v, w)", f"ROOT c = f32[16,8] {constraint}")
     assert results(text, agree_compiled)[:2] == (["[{}, {'y'}]"], ["all-gather"])
+
+
+def test_what_follows_a_constraint_stays():
+    text = sharded("""mesh['x'=2,'y'=2]
+HloModule follows, num_partitions=4
+
+ENTRY main {
+  a = f32[8,2] parameter(0) @[{'x'}, {'y'}]@
+  c = f32[8,2] custom-call(a), custom_call_target="Sharding" @[{'x'}, {}]@
+  ROOT n = f32[8,2] negate(c)
+}
+""")
+    module = parse(text)
+    for pipeline in device_pipelines().values():
+        pipeline.run(module, PassContext())
+    assert module.spmd_output_sharding == "{mesh['x'=2,'y'=2], [{'x'}, {}]}"
 
 
 def test_a_result_in_the_memory_of_a_parameter_stays_as_large():
