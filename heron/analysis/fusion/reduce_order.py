@@ -37,7 +37,7 @@ def position_of(i: Instruction) -> int | None:
     for k, r in enumerate(results):
         if r.opcode == "select" and r.shape.element_type.is_integer:
             x = i.operands[k]
-            if (x.opcode == "iota" and x.attrs["iota_dimension"] == along[0]) or _compares(c, k, len(results)):
+            if (x.opcode == "iota" and x.attrs["iota_dimension"] == along[0]) or _decides_ties(c, k, len(results)):
                 return k
     return None
 
@@ -54,8 +54,11 @@ def _numbers(sides: list[Instruction]) -> list[int]:
     return sorted(o.attrs["number"] for o in sides if o.opcode == "parameter")
 
 
-def _compares(c: Computation, k: int, count: int) -> bool:
-    return any(i.opcode == "compare" and _numbers(i.operands) == [k, k + count] for i in c.instructions)
+def _decides_ties(c: Computation, k: int, count: int) -> bool:
+    """Whether a function asks which side's value `k` is less, and whether those of another array are equal."""
+    asked = {(i.direction, *_numbers(i.operands)) for i in c.instructions if i.opcode == "compare"}
+    less = any((direction, k, k + count) in asked for direction in ("LT", "GT"))
+    return less and any(("EQ", n, n + count) in asked for n in range(count) if n != k)
 
 
 def _is_symmetric(c: Computation) -> bool:

@@ -28,7 +28,12 @@ TWO_ARRAYS = {
     f"{LARGER} x = f32[] maximum(a, b) ROOT r = (f32[], s32[]) tuple(x, w)": (True, False),
     f"{LARGER} x = f32[] subtract(a, b) ROOT r = (f32[], s32[]) tuple(x, w)": (False, False),
     f"{LARGER} e = pred[] compare(i, j), direction=LT p = pred[] and(t, e) x = s32[] select(p, i, j) "
+    "ROOT r = (f32[], s32[]) tuple(v, x)": (True, False),
+    f"{LARGER} s = pred[] compare(a, b), direction=EQ e = pred[] compare(i, j), direction=LT p = pred[] and(s, e) "
+    "g = pred[] compare(a, b), direction=GT o = pred[] or(g, p) x = s32[] select(o, i, j) "
     "ROOT r = (f32[], s32[]) tuple(v, x)": (True, True),
+    "t = pred[] compare(i, j), direction=GE v = f32[] select(t, a, b) w = s32[] select(t, i, j) "
+    "ROOT r = (f32[], s32[]) tuple(v, w)": (True, False),  # numbers that do not count are keys
     "x = f32[] multiply(a, b) y = s32[] multiply(i, j) z = s32[] add(y, j) ROOT r = (f32[], s32[]) tuple(x, z)": (
         False,
         False,

@@ -56,6 +56,11 @@ FRAGMENTS = [
     F("softmax_corners", "f32[n,4] corners", lambda x: (jax.nn.softmax(jnp.where(x > 0, -jnp.inf, jnp.clip(x, -9, 9))), jax.nn.logsumexp(x, 1))),
     F("pool_corners", "f32[n+2] corners", lambda x: lax.reduce_window(x, -jnp.inf, lax.max, (3,), (1,), "SAME"), exact=True),
     F("scatter_max_corners", "f32[5] corners; f32[n] corners; s32[n] index", lambda x, v, k: (x.at[k].max(v), x.at[k].min(v)), exact=True),
+    # reductions by functions whose sides may not change places
+    F("reduce_last_nonzero", "f32[3,n]", lambda x: lax.reduce(x * (x > 1), jnp.float32(0), lambda a, b: jnp.where(b != 0, b, a), (1,)), exact=True),
+    F("reduce_first_nonzero", "s32[n,3]", lambda x: lax.reduce(x * (x > 9), jnp.int32(0), lambda a, b: jnp.where(a != 0, a, b), (0,)), exact=True),
+    F("reduce_affine", "s32[n]; s32[n]", lambda a, b: lax.reduce((a, b), (jnp.int32(1), jnp.int32(0)), lambda p, q: (p[0] * q[0], p[1] * q[0] + q[1]), (0,)), exact=True),
+    F("reduce_tied_keys", "s32[2,n] index; f32[2,n]", lambda k, x: lax.reduce((k, x), (jnp.int32(-1), jnp.float32(0)), lambda p, q: (jnp.where(p[0] >= q[0], p[0], q[0]), jnp.where(p[0] >= q[0], p[1], q[1])), (1,)), exact=True),
     # every width of integers
     *[F(f"overflow_{t}", f"{t}[n]; {t}[n]", lambda x, y: (x * x * x + y, x - y - y, (x + y).sum(dtype=x.dtype), x.max(), -x), exact=True) for t in _INTS],
     *[F(f"divide_{t}", f"{t}[n] ends; {t}[n] ends", lambda x, y: (lax.div(x, y), lax.rem(x, y)), exact=True) for t in _INTS[2:]],
