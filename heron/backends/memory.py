@@ -28,8 +28,9 @@ class Trial:
 def trials(scheduled: Module, machine: Machine, percents: Sequence[int] = (80, 60, 40)) -> Iterator[Trial]:
     """Try limits on copies of a scheduled module, the next one only where the one before was met."""
     from heron.passes.schedule.remat.fit import Fitter
+    from heron.passes.schedule.rematerialization import BLOCK
 
-    fitter = Fitter(machine.target)
+    fitter = Fitter(machine.target, BLOCK)
     sizes = fitter.sizes(scheduled)
     for percent in percents if sizes["temp"] else ():
         found = fitter.fit(scheduled.clone(), sizes["temp"] * percent // 100, sizes)

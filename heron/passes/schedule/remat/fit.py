@@ -14,8 +14,6 @@ from heron.passes.schedule.remat.rewrite import reschedule
 from heron.passes.schedule.remat.search import Choice, Search
 from heron.targets import Target
 
-#: instructions that one value may need to be computed again
-BLOCK = 20
 #: searches at most; each sees the program as the one before left it
 ROUNDS = 12
 
@@ -37,10 +35,10 @@ class Fit:
 
 @dataclass(frozen=True, slots=True)
 class Fitter:
-    """Takes a program's temp down on a machine. ``block``: as `BLOCK`."""
+    """Takes a program's temp down on a machine. ``block``: instructions that may be computed again for one value."""
 
     target: Target
-    block: int = BLOCK
+    block: int
 
     def sizes(self, module: Module) -> Memory:
         """Bytes of the program as it is, its buffers laid out as they will be."""
