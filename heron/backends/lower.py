@@ -161,6 +161,7 @@ class Lowering:
                     self.trace.decide(kernel.decision)
             names = self._by_key[key] = tuple(k.name for k in made)
             self.trace.stage_add("emit", perf_counter() - start)
+            self.trace.span(name, "kernel", perf_counter() - start)
         thunks: list[Thunk] = []
         for name in names:
             use = self.kernels[name]

@@ -71,9 +71,11 @@ class PassRecord:
 
 @dataclass(frozen=True, slots=True)
 class Span:
-    """Work beside the open stages, in a thread of its own: begin after the record was made, and length, in seconds."""
+    """A piece of work inside a stage, or beside the stages in a thread of its own: of what ``kind``, ``kernel`` or
+    ``thread``; its begin after the record was made, and its length, in seconds."""
 
     name: str
+    kind: str
     start: float
     seconds: float
 
@@ -192,7 +194,11 @@ class Record:
             yield
         finally:
             self._beside.remove(name)
-            self.spans.append(Span(name, start, self._now() - start))
+            self.spans.append(Span(name, "thread", start, self._now() - start))
+
+    def span(self, name: str, kind: str, seconds: float) -> None:
+        """Record a piece of work that has just ended."""
+        self.spans.append(Span(name, kind, self._now() - seconds, seconds))
 
     @property
     def at(self) -> str:

@@ -51,6 +51,25 @@ def test_a_stage_that_raises_is_closed() -> None:
     assert [s.name for s in trace.stages] == ["outer", "next"]
 
 
+def test_begins_and_lengths_make_a_timeline(tmp_path: Path) -> None:
+    trace = Trace()
+    with trace.stage("first"):
+        trace.record_pass("dce", True, 0.0, 2, 1)
+        with trace.beside("LLVM"):
+            pass
+        trace.span("fusion_1", "kernel", 0.0)
+    with trace.stage("second"):
+        pass
+    trace.save(tmp_path / "x.trace")
+    found = Trace.load(tmp_path / "x.trace")
+    first, second = found.stages
+    assert first.start is not None and second.start is not None
+    inside = [found.passes[0].start, *(s.start for s in found.spans)]
+    assert [(s.name, s.kind) for s in found.spans] == [("LLVM", "thread"), ("fusion_1", "kernel")]
+    assert all(first.start <= t <= first.start + first.seconds for t in inside)
+    assert second.start >= first.start + first.seconds
+
+
 def test_decisions_answer_as_booleans() -> None:
     assert Decision(True, "yes")
     assert not Decision(False, "no")

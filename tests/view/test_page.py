@@ -7,6 +7,7 @@ import hashlib
 import json
 import re
 from importlib import resources
+from pathlib import Path
 
 import pytest
 
@@ -17,6 +18,7 @@ from heron.view.document import document
 from heron.view.page import SCRIPTS, embedded, html, script
 
 HOSTILE = '</script><script>window.hacked = 1</script><img src=x onerror="window.hacked = 2">\u2028\u2029&{{STYLE}}'
+SOFTMAX = str(Path(__file__).parents[2] / "examples" / "softmax.small.hlo")
 STATIC = resources.files("heron.view").joinpath("static")
 
 
@@ -138,6 +140,22 @@ def test_a_page_goes_to_a_page(tmp_path, capsys) -> None:
     assert (tmp_path / "x.html").read_text().startswith("<!doctype html>")
     assert invoke(["mem", str(trace)]) == 2
     assert "CLI051" in capsys.readouterr().err
+
+
+def test_a_compile_writes_its_page_and_a_full_trace(tmp_path, capsys) -> None:
+    trace, page = tmp_path / "x.trace", tmp_path / "x.html"
+    assert invoke(["compile", SOFTMAX, "-o", str(trace)]) == 0
+    plain = Trace.load(trace)
+    assert plain.program and plain.costs["steps"] and not plain.texts and not plain.versions
+    assert invoke(["compile", SOFTMAX, "-o", str(trace), "--full", "--view", str(page)]) == 0
+    full = Trace.load(trace)
+    assert [t["name"] for t in full.texts] == [k.name for k in full.kernels]
+    assert full.versions["versions"][-1]["pass"] == max(n for n, p in enumerate(full.passes) if p.changed)
+    assert '"is_whole":true' in page.read_text()
+    capsys.readouterr()
+    for wrong in (["--full"], ["--view", "x.txt"], ["--view", str(page), "--to", "hlo"]):
+        assert invoke(["compile", SOFTMAX, *wrong]) == 2, wrong
+    assert "CLI045" in capsys.readouterr().err
 
 
 def test_load_refuses_sections_of_the_wrong_kind(tmp_path) -> None:

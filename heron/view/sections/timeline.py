@@ -9,14 +9,15 @@ if TYPE_CHECKING:
 
 
 def section(trace: Record) -> dict[str, Any]:
-    """Rows of ``stages`` (depth, name, start, seconds), ``passes`` and ``spans`` (name, start, seconds)."""
+    """Rows of ``stages`` (depth, name, start, seconds), ``passes`` and ``spans`` (name, kind, start,
+    seconds)."""
     return {
         "stages": [_stage(depth, s) for top in trace.stages for depth, s in top.walk()],
         "passes": [
             [p.name, p.pipeline, p.start, p.seconds, p.changed, p.before, p.after, list(p.rules.items())]
             for p in trace.passes
         ],
-        "spans": [[s.name, s.start, s.seconds] for s in sorted(trace.spans, key=lambda s: s.start)],
+        "spans": [[s.name, s.kind, s.start, s.seconds] for s in sorted(trace.spans, key=lambda s: s.start)],
     }
 
 

@@ -7,6 +7,7 @@ import { List } from "./list.js";
 import { data, go, isDark } from "./state.js";
 
 const ROW = 20;
+const WHAT = { stage: "stage", pass: "pass", kernel: "emission of a kernel", beside: "in a thread beside" };
 
 /** All bars: {lane, name, start, seconds, what}. */
 function bars() {
@@ -18,7 +19,11 @@ function bars() {
     if (time > 0) found.push({ lane: under, name, start, seconds: time, what: "pass", pipeline, changed, before, after, rules, number: n });
   });
   const ends = [];
-  for (const [name, start, time] of spans) {
+  for (const [name, kind, start, time] of spans) {
+    if (kind === "kernel") {
+      found.push({ lane: under, name, start, seconds: time, what: "kernel" });
+      continue;
+    }
     let lane = ends.findIndex((end) => end <= start);
     if (lane < 0) lane = ends.push(0) - 1;
     ends[lane] = start + time;
@@ -127,6 +132,7 @@ class Chart {
     this.drag = null;
     const found = this.at(event);
     if (!moved && found?.what === "pass") toPass(found.number);
+    if (!moved && found?.what === "kernel") go(["kernels", found.name]);
   }
 
   key(event) {
@@ -138,7 +144,7 @@ class Chart {
 }
 
 function about(b) {
-  const said = [h("b", {}, b.name), `\n${b.what === "beside" ? "beside the others, in a thread" : b.what}: ${seconds(b.seconds)}`];
+  const said = [h("b", {}, b.name), `\n${WHAT[b.what]}: ${seconds(b.seconds)}`];
   if (b.what !== "pass") return said;
   said.push(`\nin ${b.pipeline}`, b.changed ? `\n${whole(b.before)} → ${whole(b.after)} instructions` : "\nchanged nothing");
   for (const [rule, times] of b.rules.slice(0, 8)) said.push(`\n${times} × ${rule}`);
@@ -185,7 +191,7 @@ export const timeline = {
     list.reset(rows.length);
     const tall = 30 + chart.lanes * (ROW + 3);
     return [
-      h("div.bar", {}, h("span", {}, `${plural(data.timeline.passes.length, "pass run")}, ${plural(data.timeline.spans.length, "span")} in other threads`), h("span.dim", {}, "wheel zooms, drag moves, double click shows all; a click on a pass opens what it changed"), h("button", { onclick: () => chart.look(...chart.whole) }, "all")),
+      h("div.bar", {}, h("span", {}, `${plural(data.timeline.passes.length, "pass run")}, ${plural(data.timeline.spans.filter((s) => s[1] === "kernel").length, "kernel")}`), h("span.dim", {}, "wheel zooms, drag moves, double click shows all; a click on a pass opens what it changed, on a kernel its texts"), h("button", { onclick: () => chart.look(...chart.whole) }, "all")),
       h("div.stage", { style: `flex:none;height:${Math.min(420, tall)}px;border-bottom:1px solid var(--line)` }, chart.canvas.element),
       h("div.head-row", {}, cells(["pass", "runs", "changed", "instructions", "time"])),
       list.element,
