@@ -110,7 +110,7 @@ class Machine(ABC):
 
     @abstractmethod
     def code_text(self, llvm: str) -> tuple[str, str]:
-        """The stage that LLVM makes of such a text, and its text: asm, or ptx."""
+        """The stage that LLVM makes of such a text, and its text: asm, or ptx. Raises TGT003 where there is none."""
 
     def transform_options(self, uses: dict[str, KernelUse]) -> TransformOptions:
         """The options of the MLIR transforms: facts about the machine and the kernels' launches."""

@@ -75,6 +75,10 @@ def test_a_line_knows_its_line_one_step_before(target: str) -> None:
     assert "divf" in last_mlir["lines"][llvm["from"][at]]
 
 
+def test_a_simulated_gpu_has_no_machine_code_to_show() -> None:
+    assert _kernel("sim:sm_90")["steps"][-1][0] == "llvm"
+
+
 def test_debug_lines_do_not_change_the_code() -> None:
     text = """define float @f(float %a, float %b) {
 entry:

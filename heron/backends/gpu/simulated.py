@@ -51,6 +51,9 @@ class SimMachine(GpuMachine):
             raise no_stage(self.target, stage)
         return super().text(stage, lowered)
 
+    def code_text(self, llvm: str) -> tuple[str, str]:
+        raise no_stage(self.target, "asm")  # what runs is made of coroutines, not of this text alone
+
     def cubin(self, uses: dict[str, KernelUse]) -> bytes:
         raise no_stage(self.target, "cubin")
 

@@ -108,7 +108,7 @@ def _steps(machine: Machine, use: KernelUse, origins: Origins, numbers: dict[str
     yield "llvm", {"lines": lines, "of": of, "from": _lines_before(ops, record[-1][2], origins)}
     try:
         stage, code = machine.code_text(numbered(llvm))
-    except HeronError:  # no libdevice: the compile itself has said so
+    except HeronError:  # a simulated GPU has no such stage; or there is no libdevice, which the compile has told
         return
     kept, numbers_ = stripped(code)
     yield stage, {"lines": kept, "of": [of[n - 1] if n else -1 for n in numbers_], "from": [n - 1 for n in numbers_]}
