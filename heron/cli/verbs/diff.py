@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import textwrap
+from typing import TYPE_CHECKING
 
 import click
 
@@ -17,9 +18,11 @@ from heron.cli.common import (
 )
 from heron.cli.traces import trace_of
 from heron.errors import HeronError
-from heron.trace.difference import Changed, Difference, Step, Total, difference, rules_of_one
 from heron.trace.record import Decision, PassRecord
 from heron.trace.summary import seconds, size, table
+
+if TYPE_CHECKING:
+    from heron.trace.difference import Changed, Difference, Step, Total
 
 
 @click.command(
@@ -58,6 +61,8 @@ def command(
     Shown are the options that differ, the first pass that did something else, what came of it for kernels, bytes, time
     and memory, and the decisions that differ. The first of these is the first cause: later ones may follow from it.
     """
+    from heron.trace.difference import difference
+
     if view is not None and not view.endswith((".html", ".htm")):
         raise HeronError("CLI034", f"'{view}' is not a page", hint="--view OUT.html")
     if b.endswith(".trace") and (others or target_b):
@@ -95,8 +100,11 @@ def _show(d: Difference, top: int) -> None:
 
 
 def _pass(run: int, a: PassRecord | None, b: PassRecord | None) -> str:
+    from heron.trace.difference import rules_of_one
+
     if a is None or b is None:
-        return f"the same passes up to run {run + 1}, which only {'B' if a is None else 'A'} has: {(a or b).name}"  # type: ignore[union-attr]
+        one, found = ("A", a) if a is not None else ("B", b)
+        return f"the same passes up to run {run + 1}, which only {one} has" + (f": {found.name}" if found else "")
     if a.name != b.name:
         return f"the same up to pass run {run + 1}: {a.name} in A, {b.name} in B"
     counts = f"{a.before:,} -> {a.after:,} instructions in A, {b.before:,} -> {b.after:,} in B"
