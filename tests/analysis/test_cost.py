@@ -8,10 +8,18 @@ from heron.analysis.cost.program import program_cost
 from heron.hlo.text import parse
 from tests.support import counting_loop
 
+_LESS = """
+less {
+  a = f32[] parameter(0)
+  b = f32[] parameter(1)
+  ROOT r = pred[] compare(a, b), direction=LT
+}
+"""
+
 
 def last(line: str, parameters: str):  # noqa: ANN201
     given = "\n".join(f"  {p.split()[1]} = {p.split()[0]} parameter({n})" for n, p in enumerate(parameters.split("; ")))
-    return parse(f"HloModule m\n\nENTRY e {{\n{given}\n  ROOT {line}\n}}\n").entry.root
+    return parse(f"HloModule m\n{_LESS if 'less' in line else ''}\nENTRY e {{\n{given}\n  ROOT {line}\n}}\n").entry.root
 
 
 def test_dot_and_elementwise() -> None:
@@ -112,6 +120,29 @@ def test_small_kernels_of_a_cpu_wake_no_thread() -> None:
     assert {s.cost.opcode: s.estimate.launch >= 1e-6 for s in large.steps} == {
         "compare": False, "add": False, "tanh": True,
     }  # fmt: skip
+
+
+def test_a_cpu_sorts_and_updates_one_element_after_the_other() -> None:
+    """Its peak rate, which is that of vectors, says nothing about them."""
+    machine = targets.get("cpu")
+    step = last("s = f32[4096]{0} sort(x), dimensions={0}, to_apply=less", "f32[4096]{0} x")
+    cost = kernel_cost(step)
+    lanes = machine.vector_bits / 32
+    assert lanes > 1
+    assert estimate(cost, machine).compute == lanes * cost.flops / machine.flops_of("f32")
+
+
+def test_a_transform_has_work_for_every_level() -> None:
+    lines = "c64[4,1024]{1,0} x"
+    whole = flops(last("f = c64[4,1024]{1,0} fft(x), fft_type=FFT, fft_length={1024}", lines))
+    assert whole == 4 * 1024 * 5 * 10
+
+
+def test_routines_of_lapack_are_called() -> None:
+    call = 'f = (f32[4,4]{1,0}, s32[4]{0}, s32[]) custom-call(x), custom_call_target="lapack_sgetrf_ffi"'
+    module = parse(f"HloModule m\n\nENTRY e {{\n  x = f32[4,4]{{1,0}} parameter(0)\n  ROOT {call}\n}}\n")
+    (step,) = program_cost(module, targets.get("cpu")).steps
+    assert step.estimate.launch < 1e-7
 
 
 def test_a_window_of_no_dimensions_takes_one_element() -> None:

@@ -7,6 +7,8 @@ from functools import cache
 from typing import Literal
 
 from heron.analysis.cost.kernel import KernelCost
+from heron.hlo.facts import having
+from heron.hlo.ir.op import Trait
 from heron.targets import Target
 
 #: a GPU core issues one memory transaction of this many bytes a clock: few cores cannot use all bandwidth
@@ -17,6 +19,8 @@ BLOCK = 512
 SHARED_CACHE, CORE_CACHE = 2.5, 8.0
 #: the part of peak a library's product reaches
 LIBRARY = 0.8
+#: what a CPU does for one element after the other: peak rates are those of vectors of f32
+_ONE_BY_ONE = having(Trait.ONE_BY_ONE)
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,6 +109,8 @@ def estimate(cost: KernelCost, target: Target) -> Estimate:
     compute = cost.flops / (rate * (1.0 if is_matrix else clock.busy(items))) if rate else 0.0
     if is_matrix:
         compute /= LIBRARY
+    if not target.is_gpu and cost.opcode in _ONE_BY_ONE:
+        compute *= target.vector_bits / 32
     most = clock.most(items)
     memory = sum(clock.read(r.distinct, r.total, r.used, most) for r in cost.reads) + clock.write(cost.written, most)
     if not target.is_gpu and cost.distinct <= target.l3_bytes:

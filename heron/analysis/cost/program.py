@@ -11,6 +11,7 @@ from heron.analysis.cost.kernel import KernelCost, kernel_cost
 from heron.analysis.fusion import radix_plan
 from heron.analysis.values.trip_count import counter_of, noted_trips
 from heron.hlo.calls import radix_sort
+from heron.hlo.calls.declared import declaration
 from heron.hlo.facts import is_free
 from heron.hlo.ir.computation import Computation
 from heron.hlo.ir.instruction import Instruction
@@ -118,8 +119,11 @@ def _each(
 
 
 def _is_call(i: Instruction, time: Estimate, target: Target) -> bool:
-    """Whether a CPU's program calls the kernel as a function, with no other thread woken."""
-    return not target.is_gpu and i.opcode != "custom-call" and max(time.compute, time.memory) < _ALONE
+    """Whether a CPU's program calls the kernel, or a routine of LAPACK, as a function, with no other thread woken."""
+    if target.is_gpu or max(time.compute, time.memory) >= _ALONE:
+        return False
+    call = declaration(i.attrs["custom_call_target"]) if i.opcode == "custom-call" else None
+    return i.opcode != "custom-call" or call is not None and call.cpu == "lapack"
 
 
 def trips_of(loop: Instruction) -> float | None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from math import prod
+from math import log2, prod
 
 from heron.analysis.fusion.prefix_scan import is_long_scan
 from heron.hlo.calls.declared import declaration
@@ -24,6 +24,8 @@ def element_flops(i: Instruction) -> float:
     if opcode == "dot":
         lhs = i.operands[0].shape.dims
         return 2.0 * prod(lhs[d] for d in i.attrs.get("lhs_contracting_dims") or ())
+    if opcode == "fft":
+        return 5.0 * log2(max(2, prod(i.fft_length)))
     if opcode == "custom-call":
         return library_flops(i)
     cost = float(i.op.flops)

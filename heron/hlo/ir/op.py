@@ -61,6 +61,7 @@ class Trait(enum.Enum):
     PRODUCT = "sums products of the operands' elements"
     REDUCES = "combines elements by its computation, starting from its last operands"
     CONTRACTS = "combines all elements along some dimensions, which the result no longer has"
+    ONE_BY_ONE = "compares or updates one element after the other: vectors of a CPU do not help"
     LIBRARY = "computed by a library or a routine of its own, not element by element"
     # structure
     GIVEN = "a value that is there when the computation starts"

@@ -103,7 +103,7 @@ class Scatter(Op):
         "unique_indices": Attr(AttrKind.BOOL, False),
         "to_apply": Attr(AttrKind.COMPUTATION, required=True),
     }
-    traits = {Trait.UPDATES_OPERAND, Trait.APPLIES}
+    traits = {Trait.UPDATES_OPERAND, Trait.APPLIES, Trait.ONE_BY_ONE}
     code = 12
 
     def shape(self, i: Instruction, *operands: Shape) -> Shape:

@@ -32,7 +32,7 @@ class Sort(Op):
         "is_stable": Attr(AttrKind.BOOL, False),
         "to_apply": Attr(AttrKind.COMPUTATION, required=True),
     }
-    traits = {Trait.APPLIES, Trait.LIBRARY, Trait.IN_PLACE}
+    traits = {Trait.APPLIES, Trait.LIBRARY, Trait.IN_PLACE, Trait.ONE_BY_ONE}
     code = 40
 
     def shape(self, i: Instruction, *operands: Shape) -> Shape:
