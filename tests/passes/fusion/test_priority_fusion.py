@@ -146,11 +146,11 @@ def test_views_that_meet_again_are_read_once() -> None:
 
 
 def test_what_an_update_writes_into_stays_in_memory_though_others_compute_it() -> None:
-    """The zeros are what indices are clamped to, and what is updated."""
+    """A view of a parameter is what indices are clamped to, and what is updated."""
     module, told, kernels = fuse(entry("""
   k = s32[3000]{0} parameter(0)
-  zero = s32[] constant(0)
-  zeros = s32[3000]{0} broadcast(zero), dimensions={}
+  z = s32[30,100]{1,0} parameter(1)
+  zeros = s32[3000]{0} reshape(z)
   m = s32[3000]{0} maximum(zeros, k)
   i = s32[3000,1]{1,0} reshape(m)
   one = s32[] constant(1)
