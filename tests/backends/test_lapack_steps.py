@@ -216,6 +216,23 @@ def test_pivots_of_small_matrices_are_lapacks(n: int, t: ElementType) -> None:
     assert (np.abs(factors - wanted) <= CLOSE[t] * scale).all()
 
 
+@pytest.mark.parametrize("t", [F32, C64], ids=lambda t: t.name)
+def test_factors_of_small_matrices_are_rounded_once(t: ElementType) -> None:
+    """A column is done in f64: what is left of a matrix is as small as the rounding of its factors makes it."""
+    n = 24
+    a = random(np.random.default_rng(5), t, 20, n, n)
+    factors, pivots, info = np.empty_like(a), np.empty((20, n), np.int32), np.full(20, 9, np.int32)
+    matrix, number = shape_of("m", (n, n), t, False, (20,)), array(S32, (20,), layout((0,)))
+    run(lapack.Getrf(), [matrix, matrix, shape_of("i", (n,), t, False, (20,)), number], [a, factors, pivots, info])
+    wide = np.complex128 if t.is_complex else np.float64
+    for given, factor, rows in zip(a.astype(wide), factors.astype(wide), pivots, strict=True):
+        for k, row in enumerate(rows - 1):
+            given[[k, row]] = given[[row, k]]
+        lower, upper = np.tril(factor, -1) + np.eye(n), np.triu(factor)
+        left = np.abs(given - lower @ upper)
+        assert (left <= 1.01 * np.finfo(np.float32).eps * (np.abs(lower) @ np.abs(upper))).all()
+
+
 @pytest.mark.parametrize("n", [3, 6])
 def test_the_first_minor_that_is_not_positive(n: int) -> None:
     rng = np.random.default_rng(1)

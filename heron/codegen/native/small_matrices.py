@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterator
 from heron.codegen.llvm.text import Function
 from heron.codegen.llvm.values import Value, Variable
 from heron.codegen.native.small_numbers import ZERO, Number, Numbers
+from heron.hlo.ir.types import C128, F64
 from heron.runtime.fortran import Place, SmallCholesky, SmallLu, SmallSolve, Strided
 
 #: rows of matrices that are written out
@@ -35,6 +36,36 @@ class _Matrix:
         down, across = row * self.m.down, column * self.m.across
         offset = across + down if isinstance(across, Value) else down + across
         return self.numbers.f.at(self.base, offset, self.numbers.kind)
+
+
+class _Column:
+    """A column of a matrix at work: its numbers in f64, in memory of the function's own."""
+
+    def __init__(self, a: _Matrix, rows: int) -> None:
+        self.a, self.rows, f = a, rows, a.numbers.f
+        self.wide = Numbers(f, C128 if a.numbers.is_complex else F64)
+        self._base = f.slot(f"[{rows} x {self.wide.kind}]")
+
+    def get(self, row: Index) -> Number:
+        return self.wide.load(self._at(row))
+
+    def set(self, row: Index, x: Number) -> None:
+        self.wide.store(x, self._at(row))
+
+    def of(self, row: Index, column: Index) -> Number:
+        """An element of the matrix, in f64."""
+        return self.a.numbers.widened(self.a.get(row, column), self.wide)
+
+    def bring(self, row: Index, column: Index) -> None:
+        """Take an element from the matrix."""
+        self.set(row, self.of(row, column))
+
+    def put(self, row: Index, column: Index) -> None:
+        """Give an element to the matrix."""
+        self.a.set(row, column, self.wide.narrowed(self.get(row), self.a.numbers))
+
+    def _at(self, row: Index) -> Value:
+        return self.a.numbers.f.at(self._base, row, self.wide.kind)
 
 
 class SmallMatrices:
@@ -64,38 +95,61 @@ class SmallMatrices:
         f.store("i32", info.get(), self.place(step.info))
 
     def lu(self, step: SmallLu) -> None:
-        """With the first of the largest elements of a column as pivot."""
+        """Column by column, with the first of the largest elements as pivot.
+
+        A column is held in f64 until it is done, whatever the matrix has: each factor is rounded once.
+        """
         f, m, numbers = self.f, step.rows, Numbers(self.f, step.element)
         a, info = _Matrix(numbers, self.place(step.matrix.place), step.matrix), f.variable("i32", 0)
+        short = min(m, step.columns)
         is_flat = max(m, step.columns) <= _WRITTEN_OUT
-        for k in self._each(0, min(m, step.columns), is_flat):
-            row = self._pivot(a, k, m, is_flat)
-            f.store("i32", (row + 1).cast("trunc", "i32"), f.at(self.place(step.pivots), k, "i32"))
-            for j in self._each(0, step.columns, is_flat):
-                upper, lower = a.get(k, j), a.get(row, j)
-                a.set(k, j, lower)
-                a.set(row, j, upper)
-            pivot = a.get(k, k)
-            is_zero = numbers.is_zero(pivot)
-            self._note(info, is_zero, k)
-            for i in self._each(k + 1, m, is_flat):
-                x = a.get(i, k)
-                a.set(i, k, numbers.pick(is_zero, x, numbers.over(x, pivot)))
-            for j in self._each(k + 1, step.columns, is_flat):
-                factor = a.get(k, j)
-                for i in self._each(k + 1, m, is_flat):
-                    a.set(i, j, numbers.minus_product(a.get(i, j), a.get(i, k), factor))
+        column = _Column(a, m)
+        for j in self._each(0, short, is_flat):
+            self._subtract(column, j, j, is_flat)
+            row = self._pivot(column, j, m, is_flat)
+            f.store("i32", (row + 1).cast("trunc", "i32"), f.at(self.place(step.pivots), j, "i32"))
+            for other in self._each(0, step.columns, is_flat):
+                upper, lower = a.get(j, other), a.get(row, other)
+                a.set(j, other, lower)
+                a.set(row, other, upper)
+            pivot, lower = column.get(row), column.get(j)
+            column.set(row, lower)
+            column.set(j, pivot)
+            is_zero = numbers.is_zero(column.wide.narrowed(pivot, numbers))
+            self._note(info, is_zero, j)
+            for i in self._each(j + 1, m, is_flat):
+                x = column.get(i)
+                column.set(i, column.wide.pick(is_zero, x, column.wide.over(x, pivot)))
+            for i in self._each(0, m, is_flat):
+                column.put(i, j)
+        for j in self._each(short, step.columns, is_flat):
+            self._subtract(column, j, m, is_flat)
+            for i in self._each(0, m, is_flat):
+                column.put(i, j)
         f.store("i32", info.get(), self.place(step.info))
 
-    def _pivot(self, a: _Matrix, k: Index, rows: int, is_flat: bool) -> Value:
-        """The row of the pivot of column `k`."""
-        f, numbers = self.f, a.numbers
-        row, best = f.variable("i64", k), f.variable(numbers.part, numbers.size(a.get(k, k)))
+    def _subtract(self, column: _Column, j: Index, stop: Index, is_flat: bool) -> None:
+        """Bring column `j`, and take from it what the `stop` columns to its left have of it."""
+        for i in self._each(0, column.rows, is_flat):
+            column.bring(i, j)
+        for k in self._each(0, stop, is_flat):
+            factor = column.get(k)
+            for i in self._each(k + 1, column.rows, is_flat):
+                column.set(i, column.wide.minus_product(column.get(i), column.of(i, k), factor))
+
+    def _pivot(self, column: _Column, k: Index, rows: int, is_flat: bool) -> Value:
+        """The row of the pivot of column `k`, by magnitudes in the type of the matrix."""
+        f, numbers = self.f, column.a.numbers
+
+        def size(i: Index) -> str:
+            return numbers.size(column.wide.narrowed(column.get(i), numbers))
+
+        row, best = f.variable("i64", k), f.variable(numbers.part, size(k))
         for i in self._each(k + 1, rows, is_flat):
-            size = numbers.size(a.get(i, k))
-            larger = numbers.is_less(best.get(), size)
+            found = size(i)
+            larger = numbers.is_less(best.get(), found)
             row.set(f.select(larger, i, row.get(), "i64"))
-            best.set(f.select(larger, size, best.get(), numbers.part))
+            best.set(f.select(larger, found, best.get(), numbers.part))
         return row.get()
 
     def solve(self, step: SmallSolve) -> None:

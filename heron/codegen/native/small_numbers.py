@@ -41,6 +41,19 @@ class Numbers:
     def _negative(self, a: str) -> str:
         return self.f.value(f"fneg {self.part} {a}")
 
+    def widened(self, x: Number, wide: Numbers) -> Number:
+        """`x` in a type of as many bits or more."""
+        return self._converted("fpext", x, wide)
+
+    def narrowed(self, x: Number, narrow: Numbers) -> Number:
+        """`x` in a type of as many bits or fewer."""
+        return self._converted("fptrunc", x, narrow)
+
+    def _converted(self, op: str, x: Number, other: Numbers) -> Number:
+        if self.part == other.part:
+            return x
+        return tuple(self.f.value(f"{op} {self.part} {part} to {other.part}") for part in x)
+
     def from_real(self, x: str) -> Number:
         return (x, ZERO) if self.is_complex else (x,)
 
