@@ -81,12 +81,12 @@ PARTS = {
     ),
     "copies": (["f32[6000,100]"], "N.c = f32[6000,100] copy(N.0)  N = f32[6000,100] copy(N.c)"),
     "random": ([], "N = u64[2] rng-get-and-update-state(), delta=3"),
-    "host": (
-        ["f32[6,6]"],
-        'N.s = (f32[6,6], f32[6], s32[]) custom-call(N.0), custom_call_target="lapack_ssyevd_ffi", '
-        "operand_layout_constraints={f32[6,6]{0,1}}, api_version=API_VERSION_TYPED_FFI, "
+    "host": (  # its scratch memory is more than a stack has
+        ["f32[100,100]"],
+        'N.s = (f32[100,100], f32[100], s32[]) custom-call(N.0), custom_call_target="lapack_ssyevd_ffi", '
+        "operand_layout_constraints={f32[100,100]{0,1}}, api_version=API_VERSION_TYPED_FFI, "
         "backend_config=\"{mode = 86 : ui8, uplo = 76 : ui8}\"\n"
-        "N = f32[6] get-tuple-element(N.s), index=1",
+        "N = f32[100] get-tuple-element(N.s), index=1",
     ),
 }  # fmt: skip
 

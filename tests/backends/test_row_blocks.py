@@ -19,6 +19,7 @@ from heron.backends.cpu import machine, pipeline
 from heron.codegen.native import float_gemm, pool_code
 from heron.compiling import compile
 from heron.hlo.ir.types import BF16, F32
+from heron.passes.framework.base import Pass
 from heron.passes.fusion import row_block_fusion
 from heron.passes.fusion.row_block_fusion import RowBlockFusion
 from heron.runtime.cpu.executable import CpuExecutable
@@ -117,6 +118,10 @@ PROGRAMS = {
 }
 
 
+#: the pass in the CPU's pipeline
+PLACE = "fusion.row_block_fusion"
+
+
 def _always(patch: pytest.MonkeyPatch, block: int, width: int) -> None:
     """Fusions of arrays of any size, whatever they cost, in blocks of so many rows and columns (0: whole rows)."""
 
@@ -126,7 +131,13 @@ def _always(patch: pytest.MonkeyPatch, block: int, width: int) -> None:
         cut = whole(group, replace(p, columns=width or 64))
         return replace(cut, block=min(block, cut.rows), width=cut.width if width else 0)
 
-    patch.setattr(pipeline, "RowBlockFusion", partial(RowBlockFusion, least=1))
+    late = pipeline.Late
+
+    def eager(place: str, *looks_for: Any, **options: Any) -> Pass:
+        """The pipeline's step; that of row blocks with no least size."""
+        return RowBlockFusion(least=1, **options) if place == PLACE else late(place, *looks_for, **options)
+
+    patch.setattr(pipeline, "Late", eager)
     patch.setattr(machine, "_pipelines", machine._pipelines.__wrapped__)  # with that pass, not one made before
     patch.setattr(row_block_fusion._Group, "blocks", blocks)
     patch.setattr(row_block_fusion._Group, "again", lambda group, cut: 0)
