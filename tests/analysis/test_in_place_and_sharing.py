@@ -143,4 +143,46 @@ ENTRY e {
 def test_reductions_that_run_in_any_order_leave_each_other_what_they_read() -> None:
     """On one machine at least these are two parts of the kernel."""
     assert not may_share_buffer(parse(SUMS).entry.root, 0, (0,))
-    assert may_share_buffer(parse(SUMS.replace("multiply(x, r)", "negate(r)")).entry.root, 0, (0,))
+    alone = parse(SUMS.replace("multiply(x, r)", "negate(r)")).entry.root
+    assert may_share_buffer(alone, 0, (0,))
+    assert not may_share_buffer(alone, 0, (1,))
+
+
+TURNED = """HloModule m
+
+add { a = f32[] parameter(0)  b = f32[] parameter(1)  ROOT s = f32[] add(a, b) }
+
+f {
+  x = f32[8,8]{1,0} parameter(0)
+  y = f32[8,8]{1,0} parameter(1)
+  z = f32[8,8,70]{2,1,0} parameter(2)
+  o = f32[] constant(0)
+  r = f32[8,8]{1,0} reduce(z, o), dimensions={2}, to_apply=add
+  t = f32[8,8]{1,0} transpose(r), dimensions={1,0}
+  p = f32[8,8]{1,0} multiply(x, r)
+  q = f32[8,8]{1,0} multiply(y, t)
+  n = f32[8,8]{1,0} negate(y)
+  ROOT all = (f32[8,8]{1,0}, f32[8,8]{1,0}, f32[8,8]{1,0}) tuple(p, q, n)
+}
+
+ENTRY e {
+  x = f32[8,8]{1,0} parameter(0)
+  y = f32[8,8]{1,0} parameter(1)
+  z = f32[8,8,70]{2,1,0} parameter(2)
+  ROOT k = (f32[8,8]{1,0}, f32[8,8]{1,0}, f32[8,8]{1,0}) fusion(x, y, z), kind=kInput, calls=f
+}
+"""
+
+
+def test_a_result_is_stored_with_its_own_element_of_each_output() -> None:
+    """Output 1 is stored at another place than the others; y is read at both."""
+    i = parse(TURNED).entry.root
+    assert [may_share_buffer(i, 0, (n,)) for n in range(3)] == [True, False, True]
+    assert not any(may_share_buffer(i, 1, (n,)) for n in range(3))
+    alone = parse(TURNED.replace("negate(y)", "negate(r)")).entry.root
+    assert [may_share_buffer(alone, 1, (n,)) for n in range(3)] == [False, True, False]
+
+
+def test_a_bitcast_to_another_order_of_memory_is_no_step() -> None:
+    turned = "b = f32[4,4]{0,1} bitcast(x)\nc = f32[4,4]{1,0} copy(b)\nROOT y = f32[4,4]{1,0} negate(c)"
+    assert not reads_in_step(fusion(turned, "f32[4,4]{1,0} x", "f32[4,4]{1,0}"), 0, ())

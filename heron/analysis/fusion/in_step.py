@@ -80,6 +80,8 @@ def _reached(parameter: Instruction, through_reduces: bool) -> set[Instruction] 
                 return None
             if not (user.op.is_elementwise or user.opcode in _STEP):
                 return None
+            if user.opcode == "bitcast" and not same_steps(i.shape, user.shape):
+                return None  # another order of memory: a transpose
             seen.add(user)
             work.append(user)
     return seen

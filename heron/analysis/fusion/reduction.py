@@ -88,6 +88,13 @@ class Reduction:
         by_dimension = sorted(zip((self.order[k] for k in self.kept), index, strict=True), key=lambda pair: pair[0])
         return tuple(e for _, e in by_dimension)
 
+    def place(self, i: Instruction, index: Index) -> Index:
+        """The index of the element of `i`, an output or on the way to one, that goes with the result at `index`."""
+        found = self.places.get(i)
+        if found is None:  # computed from no result: as many elements, in their order
+            return delinearize(linearize(index, self.result_sizes), i.shape.dims)
+        return tuple(x.substitute(index) for x in found)
+
     @property
     def result_sizes(self) -> tuple[int, ...]:
         """The dimensions of the results."""

@@ -20,7 +20,7 @@ from heron.hlo.ir.shape import ShapeIndex
 def may_share_buffer(i: Instruction, operand: int, output_index: ShapeIndex) -> bool:
     """Whether the output of `i` at `output_index` may overwrite the buffer of that operand as it is computed."""
     if reads_in_step(i, operand, output_index):
-        return not output_index or i.opcode != "fusion" or _in_one_part(i, operand)
+        return not output_index or i.opcode != "fusion" or _in_one_step(i, operand, output_index[0])
     if i.opcode != "fusion" or i.operands.count(i.operands[operand]) > 1:
         return False
     if i.attrs.get("kind") == "kCustom":
@@ -38,16 +38,18 @@ def may_share_buffer(i: Instruction, operand: int, output_index: ShapeIndex) -> 
     return sweep.is_rowwise or bool(output_index) and sweep.is_lone
 
 
-def _in_one_part(i: Instruction, operand: int) -> bool:
-    """Whether all outputs made from an operand that is read in step are written by the same part of the kernel.
+def _in_one_step(i: Instruction, operand: int, output: int) -> bool:
+    """Whether all outputs made from an operand that is read in step are stored in the step that stores `output`.
 
-    The parts of a kernel with reductions run in any order, and none may read what another overwrites.
+    The parts of a kernel with reductions run in any order, and so do the results of one. None may read an element that
+    another one overwrites.
     """
     body = i.attrs["calls"]
     if all(inside.opcode != "reduce" for inside in body.instructions) or i.attrs.get("kind") == "kCustom":
         return True
-    parts = analyse(i, least=MIN_REDUCED_ON_CPU).sweep.parts  # of all machines' kernels the one with the most parts
-    return not parts or len({parts[n] for n in outputs_in_step(body, operand) or ()}) <= 1
+    # of all machines' kernels the one with the most parts
+    steps = body.remembered("steps", lambda: analyse(i, least=MIN_REDUCED_ON_CPU).sweep.steps)
+    return not steps or all(steps[n] == steps[output] for n in outputs_in_step(body, operand) or ())
 
 
 # -- fusions done in blocks of rows ------------------------------------------------------------------------------------

@@ -5,20 +5,35 @@ from __future__ import annotations
 from math import prod
 from typing import NamedTuple
 
-from heron.analysis.fusion.fusion import Fusion
-from heron.analysis.fusion.reduction import ReductionForm
+from heron.analysis.fusion.fusion import Fusion, Output
+from heron.analysis.fusion.reduction import Reduction, ReductionForm
 from heron.analysis.fusion.rowwise import RowwiseForm
+from heron.analysis.indexing.expr import Expr, dims
+from heron.analysis.indexing.hlo_maps import linearize
+from heron.analysis.indexing.simplify import simplifier
 from heron.hlo.ir.computation import Computation
 
 
+class Step(NamedTuple):
+    """When an element of an output is stored: in which ``part`` of the kernel, and with which result of the reduction.
+
+    ``element``: the row-major number of the element that is stored with the result at (d0, d1, ...); None for an output
+    whose element is stored at its own place of a walk over all of them.
+    """
+
+    part: int
+    element: Expr | None = None
+
+
 class Sweep(NamedTuple):
-    """``parts``: for each output the number of the part of the kernel that writes it; empty if there are no parts.
+    """``steps``: for each output when its elements are stored; empty if the kernel has no parts. Outputs of one step
+    have elements of the same number stored together, after all that these are made from has been read.
 
     ``is_lone``: all is one reduction and outputs of the size of its arrays or results; ``is_to_one``: and that of all
     elements to one. ``is_rowwise``: it goes row by row, and takes all reductions of a row before it stores any.
     """
 
-    parts: tuple[int, ...] = ()
+    steps: tuple[Step, ...] = ()
     is_lone: bool = False
     is_to_one: bool = False
     is_rowwise: bool = False
@@ -31,10 +46,26 @@ class Sweep(NamedTuple):
             return Sweep(is_rowwise=alike)
         if not isinstance(form, ReductionForm):
             return Sweep()
-        outputs = range(len(fusion.outputs))
-        parts = tuple(next((k for k, part in enumerate(form.parts) if n in part), -1) for n in outputs)
-        is_lone = alike and len(form.reductions) == 1 and not form.loose
-        return Sweep(parts, is_lone, is_lone and form.reductions[0].rows == 1)
+        steps = tuple(_step(form, n, output) for n, output in enumerate(fusion.outputs))
+        first = form.reductions[0]
+        is_lone = alike and len(form.reductions) == 1 and not form.loose and _takes_all(fusion.computation, first)
+        return Sweep(steps, is_lone, is_lone and first.rows == 1)
+
+
+def _step(form: ReductionForm, n: int, output: Output) -> Step:
+    """When the elements of output `n` are stored."""
+    part = next((k for k, members in enumerate(form.parts) if n in members), -1)
+    reduction = next((r for r in form.reductions if n in r.after), None)
+    if reduction is None:
+        return Step(part)
+    sizes = reduction.result_sizes
+    place = reduction.place(output.instruction, dims(len(sizes)))
+    return Step(part, simplifier(tuple((0, k - 1) for k in sizes)).simplify(linearize(place, output.shape.dims)))
+
+
+def _takes_all(body: Computation, reduction: Reduction) -> bool:
+    """Whether the reduction has all reduces there are: others are computed where their results are needed."""
+    return all(i in reduction.reduces for i in body.instructions if i.opcode == "reduce")
 
 
 def _reduces_one_kind(body: Computation) -> bool:

@@ -10,7 +10,7 @@ from xdsl.ir import SSAValue
 
 from heron.analysis.fusion.reduction import MOVES, Axis, Reduction
 from heron.analysis.indexing.expr import Const, Expr
-from heron.analysis.indexing.hlo_maps import Index, delinearize, linearize, to_memory
+from heron.analysis.indexing.hlo_maps import Index, delinearize, to_memory
 from heron.codegen.elemental.reducer import Reducer
 from heron.codegen.emitters.base import Frame
 from heron.codegen.emitters.reducers import merged, split, starts
@@ -66,10 +66,7 @@ class ReductionCode(Reduction):
         e, index = frame.e, self.result(index)
 
         def at(i: Instruction) -> Index:
-            found = self.places.get(i)
-            if found is None:  # computed from no result: as many elements, in their order
-                return e.simplify(delinearize(linearize(index, self.result_sizes), i.shape.dims))
-            return e.simplify(tuple(x.substitute(index) for x in found))
+            return e.simplify(self.place(i, index))
 
         for r, values in zip(self.reducers, self.split(accumulators), strict=True):
             e.provide(r.hero, index, r.finish(e, values))
