@@ -34,7 +34,7 @@ def main() -> int:
     p.add_argument("--out", type=Path, default=Path("fuzz"))
     p.add_argument("--passes", action="store_true", help="passes on odd programs; nothing is compiled")
     p.add_argument("--pass", action="append", default=[], dest="names", metavar="NAME", help="with --passes")
-    p.add_argument("--buffers", action="store_true", help="loops, branches and updates in their assigned buffers")
+    p.add_argument("--buffers", action="store_true", help="loops, updates, fusions in their inputs: in their buffers")
     a = p.parse_args()
     if a.buffers:
         return 1 if buffers.search(a.count, a.seed, a.out) else 0

@@ -85,10 +85,13 @@ class BlockEmitter(Accesses):
         for i, why in self._tiling.refusals:
             raise no_form(i, why)
         index, programs = self._root_index()
-        outputs = self.block.args[len(self.fusion.inputs) :]
-        for output, pointer in zip(self.fusion.outputs, outputs, strict=True):
-            place = self._place_of(output.instruction, index)
-            self._store(self.value(output.instruction, place), pointer, output.instruction, place)
+        pointers = self.block.args[len(self.fusion.inputs) :]
+        outputs = [o.instruction for o in self.fusion.outputs]
+        places = [self._place_of(i, index) for i in outputs]
+        # all values first: an output may share its buffer with an input
+        values = [self.value(i, place) for i, place in zip(outputs, places, strict=True)]
+        for i, place, value, pointer in zip(outputs, places, values, pointers, strict=True):
+            self._store(value, pointer, i, place)
         self.b.add(ReturnOp.create())
         _drop_unused(self.block)
         return ModuleOp([FuncOp(self.name, Region(self.block))]), programs
