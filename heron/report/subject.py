@@ -21,8 +21,8 @@ from heron.trace import Trace
 if TYPE_CHECKING:
     from heron.runtime.executable import Executable
 
-#: runs of a measurement: at least so many, and more of them until the time is spent
-_RUNS, _SECONDS = 5, 0.5
+#: runs of a measurement: at least so many, and more of them until the time is spent; fewer once it takes too long
+_RUNS, _SECONDS, _TOO_LONG = 5, 0.5, 10.0
 
 
 @dataclass
@@ -72,7 +72,10 @@ class Subject:
         profile = executable.profile
         best = float("inf")
         executable.run(list(arrays))
-        for _ in range(_RUNS):
+        start = time.perf_counter()
+        for n in range(_RUNS):
+            if _is_enough(n, start):
+                break
             profile.reset()
             executable.run(list(arrays))
             if profile.seconds < best:
@@ -102,23 +105,29 @@ class Peer:
         placed, given = program.place(arrays), list(arrays)
         expected = program.run(placed)
         theirs = ours = float("inf")
-        end = time.perf_counter() + 2 * _SECONDS
+        start = time.perf_counter()
         for n in range(1000):
             theirs = min(theirs, _once(lambda: program.run(placed)))
             ours = min(ours, _once(lambda: subject.executable.run(given)))
-            if n >= _RUNS and time.perf_counter() > end:
+            if _is_enough(n, start, 2):
                 break
         return Peer(program, theirs, ours, largest_difference(outputs, expected))
 
 
 def fastest(run: Any) -> float:
     """Seconds of the fastest of several runs."""
-    best, end = float("inf"), time.perf_counter() + _SECONDS
+    best, start = float("inf"), time.perf_counter()
     for n in range(1000):
         best = min(best, _once(run))
-        if n >= _RUNS and time.perf_counter() > end:
+        if _is_enough(n, start):
             break
     return best
+
+
+def _is_enough(n: int, start: float, programs: int = 1) -> bool:
+    """Whether run `n` of each program, counted from 0, is the last of a measurement that began at `start`."""
+    spent = time.perf_counter() - start
+    return spent > _TOO_LONG * programs or n >= _RUNS and spent > _SECONDS * programs
 
 
 def largest_difference(outputs: Sequence[np.ndarray], expected: Sequence[np.ndarray]) -> float:
