@@ -14,10 +14,6 @@ class Timing:
     opt_s: float = 0.0
     emit_s: float = 0.0
 
-    @property
-    def total_s(self) -> float:
-        return self.parse_s + self.opt_s + self.emit_s
-
 
 @dataclass(slots=True)
 class Object:

@@ -257,7 +257,3 @@ class Record:
     def seconds(self) -> float:
         """Seconds of all outermost stages together."""
         return sum(s.seconds for s in self.stages)
-
-    def seconds_of(self, name: str) -> float:
-        """Seconds of all stages of that name together; 0 when there is none."""
-        return sum(s.seconds for top in self.stages for _, s in top.walk() if s.name == name)

@@ -11,7 +11,6 @@ import ml_dtypes  # noqa: F401  (NumPy learns bfloat16 and friends)
 import numpy as np
 
 from heron import targets
-from heron.analysis.fusion.fusion import kernel_inputs
 from heron.analysis.indexing.hlo_maps import memory_order, memory_sizes
 from heron.codegen.emit import emit_fusion
 from heron.codegen.kernel import Kernel
@@ -120,8 +119,10 @@ def emit_and_run(
 
 def evaluate(i: Instruction, inputs: Sequence[np.ndarray]) -> list[np.ndarray]:
     """The evaluator's outputs of one instruction on those kernel inputs."""
-    by_operand = dict(zip(kernel_inputs(i), inputs, strict=True)) if i.opcode != "fusion" else None
-    values = list(inputs) if by_operand is None else [by_operand[o] for o in i.operands]
+    if i.opcode == "fusion":
+        return _leaves(Evaluator().run_instruction(i, list(inputs)))
+    by_operand = dict(zip(dict.fromkeys(i.operands), inputs, strict=True))  # a kernel takes an operand once
+    values = [by_operand[o] for o in i.operands]
     return _leaves(Evaluator().run_instruction(i, values))
 
 

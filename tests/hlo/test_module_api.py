@@ -22,7 +22,6 @@ from heron.hlo.sharding import Sharding
 from heron.hlo.text import parse, print_module
 from heron.hlo.tools.cloning import CloneContext
 from heron.hlo.tools.compare import difference, equal
-from heron.hlo.tools.outline import outline
 from heron.hlo.verifier import verify
 
 TEXT = """HloModule m, entry_computation_layout={(f32[4]{0}, (f32[4]{0}, f32[]))->(f32[4]{0}, f32[])}
@@ -184,40 +183,6 @@ def test_clone_into_another_module(module: Module) -> None:
     module.remove_unused_computations()
     module.name = "other"
     assert difference(module, other, names=True) is None
-
-
-# -- outlining -------------------------------------------------------------------------------------------------------
-def test_outline(module: Module) -> None:
-    before, find = values(module), named(module)
-    find("d").add_control_predecessor(find("z"))
-    call = outline([find("e"), find("f"), find("d")], "expression")
-    assert str(call) == "%f.2 = f32[4]{0} call(%x.2, %y), to_apply=%expression, control-predecessors={%z}"
-    assert [i.opcode for i in call.to_apply.instructions][2:] == ["multiply", "add", "exponential"]
-    assert "d" not in [i.name for i in module.entry.instructions]
-    verify(module)
-    for a, b in zip(values(module), before, strict=True):
-        np.testing.assert_equal(a, b)
-
-
-def test_outline_the_root(module: Module) -> None:
-    call = outline([named(module)("t"), named(module)("r")], "tail")
-    assert module.entry.root is call
-    assert call.to_apply.root.operands[1].to_apply is module.computation("add")
-    verify(module)
-
-
-def test_what_cannot_be_outlined(module: Module) -> None:
-    find = named(module)
-    assert "it is: z, d" in refused("HLO023", lambda: outline([find("d"), find("z")], "two"))
-    assert "'e' is between" in refused("HLO023", lambda: outline([find("d"), find("f")], "gap"))
-    aside = module.entry.add("negate", (find("y"),), name="aside")
-    aside.add_control_predecessor(find("d"))
-    find("e").add_control_predecessor(aside)
-    assert "'aside' is between" in refused("HLO023", lambda: outline([find("d"), find("e")], "order"))
-    refused("HLO023", lambda: outline([find("x"), find("d")], "parameter"))
-    refused("HLO023", lambda: outline([find("d"), module.computation("add").root], "two homes"))
-    refused("HLO023", lambda: outline([], "nothing"))
-    assert len(module.computations) == 5
 
 
 # -- schedules -------------------------------------------------------------------------------------------------------

@@ -238,12 +238,9 @@ def test_questions(line: str, xla: Any) -> None:
     ours, theirs = parse(line), xla.from_string(line)
     plain = theirs.v3_to_v2_sharding()
     assert ours.is_replicated == plain.is_replicated()
-    assert ours.is_manual == plain.is_manual()
-    assert ours.is_unknown == plain.is_unknown()
     assert ours.is_unreduced == plain.is_unreduced()
     assert ours.is_tile_maximal == plain.is_maximal()
     assert ours.is_tiled == plain.is_tiled()
-    assert ours.replicates_on_last_tile_dim == plain.replicate_on_last_tile_dim()
     if ours.plain.tiles is not None:
         assert ours.plain.tiles.dims == tuple(plain.tile_assignment_dimensions())
         assert list(ours.plain.tiles.devices) == list(plain.tile_assignment_devices())
@@ -266,7 +263,6 @@ def test_shapes_of_tiles_are_xlas(line: str, dims: tuple[int, ...], xla: Any) ->
 def test_subgroups() -> None:
     s = parse("{devices=[2,1,2,2]<=[8] last_tile_dims={manual, replicated}}")
     assert (s.data_dims, s.num_tiles, s.num_devices) == ((2, 1), 2, 8)
-    assert s.is_manual_subgroup and not s.replicates_on_last_tile_dim
     assert (s.subgroup_dim(Kind.MANUAL), s.subgroup_dim(Kind.REPLICATED), s.subgroup_dim(Kind.UNREDUCED)) == (
         2,
         3,

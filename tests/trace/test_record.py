@@ -37,8 +37,6 @@ def test_stages_nest_and_add_up() -> None:
     trace = _trace()
     assert [s.name for s in trace.stages] == ["passes", "emit"]
     assert [s.name for s in trace.stages[0].children] == ["simplify"]
-    assert trace.seconds_of("mlir") == 0.75
-    assert trace.seconds_of("nothing") == 0
     assert trace.seconds == sum(s.seconds for s in trace.stages)
 
 

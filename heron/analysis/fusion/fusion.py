@@ -104,11 +104,6 @@ def _inlined(computation: Computation) -> Computation:
     return copy
 
 
-def kernel_inputs(i: Instruction) -> list[Instruction]:
-    """The operands a kernel of `i` takes, in order: `KernelArg.index` counts in this list."""
-    return list(i.operands) if i.opcode == "fusion" else list(dict.fromkeys(i.operands))
-
-
 def is_pointwise(i: Instruction) -> bool:
     """Whether each element is computed from the operands' elements in its place."""
     return i.op.is_elementwise or i.opcode == "map"

@@ -120,15 +120,6 @@ class IndexingMap:
         return len(self.dims)
 
     @property
-    def num_syms(self) -> int:
-        """The number of symbols, without runtime variables."""
-        return len(self.syms)
-
-    @property
-    def num_results(self) -> int:
-        return len(self.results)
-
-    @property
     def is_known_empty(self) -> bool:
         """No point satisfies the ranges and constraints (certain once simplified)."""
         if any(v.lo > v.hi for v in self.variables):

@@ -1,4 +1,4 @@
-"""The variables of a map changed: those unused or decided dropped, strided ones rescaled, symbols made dimensions."""
+"""The variables of a map changed: those unused or decided dropped, symbols made dimensions."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from collections.abc import Collection, Iterable, Sequence
 
 import numpy as np
 
-from heron.analysis.indexing.expr import Const, Dim, Expr, Mod, Sym
+from heron.analysis.indexing.expr import Const, Dim, Expr, Sym
 from heron.analysis.indexing.linear import build_sum, linear_terms
 from heron.analysis.indexing.map import Constraint, IndexingMap, Var
 
@@ -141,38 +141,6 @@ def _equality(m: IndexingMap, constraint: Constraint) -> tuple[int, Expr, Constr
         if not any(x in a.variables() for a in rest):
             return x.index, build_sum(rest, (lo - constant) * factor), constraint
     return None
-
-
-def rescale_symbols(m: IndexingMap) -> IndexingMap:
-    """Symbols that constraints hold to one residue count from 0 in steps of 1; simplified.
-
-    `()[s0] -> (s0), s0 in [0, 41], s0 mod 6 in [3, 3]` becomes `()[s0] -> (s0 * 6 + 3), s0 in [0, 6]`. Runtime
-    variables are given, so they stay.
-    """
-    while True:
-        m = m.simplify()
-        found = next((r for c in m.constraints if (r := _residue(m, c)) is not None), None)
-        if found is None:
-            return m
-        at, step, constraint = found
-        v = m.syms[at]  # a simplified map has the ends of the range on the residue
-        exprs: list[Expr | None] = [None] * len(m.syms)
-        exprs[at] = Sym(at) * step + v.lo
-        syms = [*m.syms[:at], Var(0, (v.hi - v.lo) // step, v.name), *m.syms[at + 1 :]]
-        left = [c for c in m.constraints if c is not constraint]
-        m = m.replace(constraints=left).substitute((), exprs, syms=syms)
-
-
-def _residue(m: IndexingMap, constraint: Constraint) -> tuple[int, int, Constraint] | None:
-    """`(symbol, step, constraint)` of a constraint `(symbol + c) mod step in [r, r]`."""
-    e, lo, hi = constraint
-    if lo != hi or not isinstance(e, Mod) or not isinstance(e.rhs, Const):
-        return None
-    terms, _ = linear_terms(e.lhs)
-    ((x, factor), *more) = terms.items()
-    if more or factor != 1 or not isinstance(x, Sym) or x.index >= len(m.syms):
-        return None
-    return x.index, e.rhs.value, constraint
 
 
 def symbols_to_dims(m: IndexingMap, which: Collection[int] | None = None) -> IndexingMap:

@@ -169,14 +169,6 @@ class Sharding:
         return self._all(lambda s: s.kind is Kind.REPLICATED)
 
     @property
-    def is_manual(self) -> bool:
-        return self._all(lambda s: s.kind is Kind.MANUAL)
-
-    @property
-    def is_unknown(self) -> bool:
-        return self._all(lambda s: s.kind is Kind.UNKNOWN)
-
-    @property
     def is_unreduced(self) -> bool:
         return self._all(lambda s: s.kind is Kind.UNREDUCED)
 
@@ -188,16 +180,6 @@ class Sharding:
     @property
     def is_tiled(self) -> bool:
         return self._all(lambda s: s.kind is Kind.TILED)
-
-    @property
-    def is_manual_subgroup(self) -> bool:
-        """Whether the devices that share a tile are handled by the program itself."""
-        return self._all(lambda s: Kind.MANUAL in s.plain.subgroups)
-
-    @property
-    def replicates_on_last_tile_dim(self) -> bool:
-        """Whether the devices that share a tile all have the same, and nothing else is said of them."""
-        return self.plain.subgroups == (Kind.REPLICATED,)
 
     @property
     def data_dims(self) -> tuple[int, ...]:

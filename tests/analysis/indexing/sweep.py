@@ -15,8 +15,8 @@ import numpy as np
 from heron.analysis.indexing import Const, Expr, IndexingMap, format_map, parse_map
 from heron.analysis.indexing.constraints import simplify_map
 from heron.analysis.indexing.inverse import inverse, transposed
-from heron.analysis.indexing.queries import points
 
+from .points import points
 from .strategies import DIVISORS, FACTORS, VARIABLES, grid, inside
 
 

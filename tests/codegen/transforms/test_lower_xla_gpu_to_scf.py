@@ -53,7 +53,7 @@ def test_every_point_once(map_: str) -> None:
     m = parse_map(map_)
     for lo in range(m.dims[0].lo, m.dims[0].hi + 1, 2) if m.dims else (0,):
         out, want = np.zeros(64, np.int32), np.zeros(64, np.int32)
-        run_cpu(kernel(map_, m.num_dims, m.num_syms), [out], lo, 0)
+        run_cpu(kernel(map_, m.num_dims, len(m.syms)), [out], lo, 0)
         for dims, syms in m.points():
             if not m.num_dims or dims == (lo,):
                 want[m.evaluate(dims, syms)[0]] += 1

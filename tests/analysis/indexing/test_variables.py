@@ -1,4 +1,4 @@
-"""Questions about maps, and changes of their variables, against listing every point."""
+"""Inverses of maps, and changes of their variables, against listing every point."""
 
 from __future__ import annotations
 
@@ -7,22 +7,13 @@ import pytest
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
-from heron.analysis.indexing import Dim, Expr, IndexingMap, Sym, format_map, parse_map
+from heron.analysis.indexing import Dim, IndexingMap, Sym, format_map, parse_map
 from heron.analysis.indexing.hlo_maps import reshape_index
 from heron.analysis.indexing.inverse import inverse
-from heron.analysis.indexing.queries import (
-    contiguous_run,
-    linear_index,
-    linear_stride,
-    num_distinct,
-    num_points,
-    points,
-    strides,
-    vector_width,
-)
-from heron.analysis.indexing.variables import eliminate_symbols, remove_unused, rescale_symbols, symbols_to_dims
+from heron.analysis.indexing.variables import eliminate_symbols, remove_unused, symbols_to_dims
 from heron.errors import HeronError
 
+from .points import points
 from .strategies import maps
 
 d0, d1, s0, s1 = Dim(0), Dim(1), Sym(0), Sym(1)
@@ -91,7 +82,6 @@ def test_inverse_is_the_way_back(m: IndexingMap) -> None:
     assert back is not None
     forward = pairs(m)
     assert pairs(back) == {(result, point) for point, result in forward}
-    assert num_points(m) == num_distinct(m) == len(forward)
 
 
 @settings(max_examples=60)
@@ -107,70 +97,6 @@ def test_reshapes_and_transposes_have_inverses(sizes: list[int], data: st.DataOb
     assert back is not None and not back.constraints
     assert m.compose(back).simplify() == IndexingMap.identity(sizes).simplify()
     assert back.compose(m).simplify() == IndexingMap.identity((rows, total // rows)).simplify()
-
-
-def test_strides() -> None:
-    m = IndexingMap.from_sizes([d0 * 3 + s0, d1 // 4, d1 % 4, 7], [5, 12], [3])
-    assert strides(m, d0) == (3, 0, 0, 0)
-    assert strides(m, s0) == (1, 0, 0, 0)
-    assert strides(m, d1) == (0, None, None, 0)
-    assert linear_stride(m, d1, (15, 3, 4, 9)) == 9
-    assert linear_stride(m, d0, (15, 3, 4, 9)) == 3 * 3 * 4 * 9
-    assert linear_stride(IndexingMap.from_sizes([d0 // 4, d0 % 4], [12]), d0, (3, 5)) is None
-    assert strides(IndexingMap([d0 // 4], [(0, 3), (2, 2)]), d1) == (0,)
-    with pytest.raises(HeronError, match="GEN107"):
-        linear_index(m, (15, 3))
-
-
-@pytest.mark.parametrize(
-    ("text", "sizes", "v", "run", "width"),
-    [
-        ("(d0) -> (d0), domain: d0 in [0, 1023]", (1024,), d0, 1024, 16),
-        ("(d0) -> (d0 floordiv 24, d0 mod 24), domain: d0 in [0, 95]", (4, 24), d0, 96, 16),
-        ("(d0) -> (d0 floordiv 24, d0 mod 24), domain: d0 in [0, 95]", (4, 40), d0, 8, 8),
-        ("(d0) -> (d0 floordiv 24, d0 mod 24), domain: d0 in [0, 95]", (4, 36), d0, 8, 4),
-        ("(d0, d1) -> (d1, d0), domain: d0 in [0, 31], d1 in [0, 31]", (32, 32), d0, 32, 16),
-        ("(d0, d1) -> (d1, d0), domain: d0 in [0, 31], d1 in [0, 31]", (32, 32), d1, 1, 1),
-        ("(d0) -> (d0 + 2), domain: d0 in [0, 31]", (40,), d0, 32, 2),
-        ("(d0) -> (d0 + 1), domain: d0 in [0, 31]", (40,), d0, 32, 1),
-        ("(d0) -> (31 - d0), domain: d0 in [0, 31]", (32,), d0, 1, 1),
-        ("(d0) -> (d0), domain: d0 in [0, 14]", (15,), d0, 15, 1),
-        ("(d0)[s0] -> (d0 * 4 + s0), domain: d0 in [0, 31], s0 in [0, 3]", (128,), s0, 4, 4),
-        ("(d0)[s0] -> (d0 * 6 + s0), domain: d0 in [0, 31], s0 in [0, 3]", (192,), s0, 4, 2),
-        ("(d0)[s0] -> (d0 * 4 + s0), domain: d0 in [0, 31], s0 in [0, 3], d0 * 4 + s0 in [0, 99]", (128,), s0, 4, 4),
-        ("(d0)[s0] -> (d0 * 4 + s0), domain: d0 in [0, 31], s0 in [0, 3], d0 * 4 + s0 in [0, 97]", (128,), s0, 2, 2),
-        ("(d0)[s0]{rt0} -> (d0 * 4 + s0 + rt0), domain: d0 in [0, 7], s0 in [0, 3], rt0 in [0, 9]", (64,), s0, 4, 1),
-        ("(d0) -> (3), domain: d0 in [0, 31]", (40,), d0, 1, 1),
-    ],
-)
-def test_runs(text: str, sizes: tuple[int, ...], v: Expr, run: int, width: int) -> None:
-    m = parse_map(text)
-    assert contiguous_run(m, v, sizes) == run
-    assert vector_width(m, v, sizes) == width
-
-
-def test_counting() -> None:
-    m = IndexingMap.from_sizes([d0 // 2, s0], [10], [7])
-    assert (num_points(m), num_distinct(m)) == (70, 35)
-    m = m.replace(constraints=[(d0 + s0, 2, 9)], dims=[(0, 9), (0, 10**9)])
-    brute = len(points(IndexingMap.from_sizes([], [10], [7]).replace(constraints=[(d0 + s0, 2, 9)]))[0][0])
-    assert num_points(m) == brute * (10**9 + 1)
-    assert num_points(IndexingMap.empty(1, [(0, 3)])) == 0
-    assert num_points(IndexingMap([], ())) == 1
-    assert num_distinct(IndexingMap.from_sizes([d0 % 3], [10**6])) == 3
-    assert num_distinct(IndexingMap.from_sizes([d0 * 5 + d1], [10**6, 5])) == 5 * 10**6
-    big = IndexingMap.from_sizes([d0 + d1], [10**5, 10**5]).replace(constraints=[(d0 + d1, 3, 10**5)])
-    assert num_points(big) is None and num_distinct(big) is None
-    with pytest.raises(HeronError, match="GEN108"):
-        points(big)
-
-
-@settings(max_examples=80)
-@given(maps())
-def test_counting_agrees_with_listing(m: IndexingMap) -> None:
-    found = pairs(m)
-    assert num_points(m) == len(found)
-    assert num_distinct(m) == len({result for _, result in found})
 
 
 def test_contains_arrays() -> None:
@@ -214,28 +140,6 @@ def test_remove_unused_keeps_what_else_is_needed() -> None:
 def test_remove_unused_keeps_the_elements_read(m: IndexingMap) -> None:
     read = {result for _, result in pairs(m)}
     assert {result for _, result in pairs(symbols_to_dims(remove_unused(m, dims=True)))} == read if m.results else True
-
-
-@pytest.mark.parametrize(
-    ("text", "want"),
-    [
-        ("(d0)[s0] -> (s0 floordiv 5 + d0), domain: d0 in [0, 1], s0 in [0, 12], s0 mod 5 in [0, 0]",
-         "(d0)[s0] -> (d0 + s0), domain: d0 in [0, 1], s0 in [0, 2]"),
-        ("()[s0] -> (s0), domain: s0 in [0, 41], s0 mod 7 in [3, 3]", "()[s0] -> (s0 * 7 + 3), domain: s0 in [0, 5]"),
-        ("()[s0] -> (s0), domain: s0 in [-30, 41], s0 mod 4 in [1, 1], s0 mod 6 in [3, 3]",
-         "()[s0] -> (s0 * 12 - 27), domain: s0 in [0, 5]"),
-        ("()[s0, s1] -> (s0, s1), domain: s0 in [0, 9], s1 in [0, 9], s0 mod 3 in [1, 1], (s1 + 1) mod 2 in [0, 0], s0 + s1 in [0, 9]",
-         "()[s0, s1] -> (s0 * 3 + 1, s1 * 2 + 1), domain: s0 in [0, 2], s1 in [0, 3], s0 * 3 + s1 * 2 in [0, 7]"),
-        ("(d0)[s0]{rt0} -> (s0), domain: d0 in [0, 8], s0 in [0, 9], rt0 in [0, 8], d0 mod 4 in [0, 0], rt0 mod 4 in [0, 0], s0 mod 4 in [1, 2]",
-         "(d0)[s0]{rt0} -> (s0), domain: d0 in [0, 8], s0 in [1, 9], rt0 in [0, 8], d0 mod 4 in [0, 0], rt0 mod 4 in [0, 0], s0 mod 4 in [1, 2]"),
-    ],
-)  # fmt: skip
-def test_rescale_symbols(text: str, want: str) -> None:
-    m = parse_map(text)
-    rescaled = rescale_symbols(m)
-    assert format_map(rescaled) == want
-    if not m.rt_vars:
-        assert {r for _, r in pairs(rescaled)} == {r for _, r in pairs(m)}
 
 
 @pytest.mark.parametrize(
