@@ -14,7 +14,6 @@ from heron import targets
 from heron.analysis.cost.program import program_cost
 from heron.backends.compiler import Compilation
 from heron.options import Options
-from heron.runtime.thunks import kind_of
 from heron.trace import Trace
 
 if TYPE_CHECKING:
@@ -86,7 +85,7 @@ def _least(executable: Any, arrays: list[np.ndarray], repeats: int) -> dict[str,
         executable.run(arrays)
         together: dict[str, tuple[str, int, float]] = {}
         for s in executable.profile.steps():
-            kind, runs, seconds = together.get(s.thunk.source, (kind_of(s.thunk), s.runs, 0.0))
+            kind, runs, seconds = together.get(s.thunk.source, (s.thunk.kind, s.runs, 0.0))
             together[s.thunk.source] = kind, runs, seconds + s.seconds
         for source, (kind, runs, seconds) in together.items():
             before = least.get(source, (kind, runs, seconds))[2]

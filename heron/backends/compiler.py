@@ -32,7 +32,7 @@ from heron.passes.framework.shares import is_global
 from heron.runtime.collectives.spread import Array, Spread
 from heron.runtime.dynamic_signature import DynamicSignature
 from heron.runtime.executable import Executable, KernelInfo, ProgramInfo, Signature
-from heron.runtime.thunks import KernelThunk, kind_of, show, walk
+from heron.runtime.thunks import KernelThunk, show, walk
 from heron.targets import Target
 from heron.trace import Trace
 
@@ -174,7 +174,7 @@ class Compilation:
             )
         for t in walk(lowered.thunks):
             if not isinstance(t, KernelThunk):
-                trace.count_thunk(kind_of(t))
+                trace.count_thunk(t.kind)
         spread = self.spread
         if spread.devices > 1:
             trace.note(f"the program is for {spread.devices} devices; memory and threads are those of each")

@@ -78,7 +78,7 @@ def runs_on(op: Op) -> dict[str, str]:
     from heron.hlo.ir.op import Op
     from heron.hlo.text import parse
     from heron.hlo.tools.op_examples import usual_program
-    from heron.runtime.thunks import kind_of, walk
+    from heron.runtime.thunks import walk
 
     found = {"evaluator": ""} if type(op).evaluate is not Op.evaluate or op.name == "parameter" else {}
     module = parse(usual_program(op.name))
@@ -87,7 +87,7 @@ def runs_on(op: Op) -> dict[str, str]:
             thunks, _ = Compilation(module, get(name), Options(), Trace()).lowered
         except HeronError:
             continue
-        kinds = sorted({kind_of(t) for t in walk(thunks)} - {"copy", "kernel", "while", "conditional"})
+        kinds = sorted({t.kind for t in walk(thunks)} - {"copy", "kernel", "while", "conditional"})
         found[name] = ", ".join(kinds)
     return found
 

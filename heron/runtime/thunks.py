@@ -25,17 +25,49 @@ from heron.runtime.strided import StridedProducts, Tiling
 LAPACK = "scipy.linalg.lapack"
 
 
+def place(s: Slice) -> str:
+    """A slice as ``allocation[offset:end]``."""
+    return f"#{s.allocation}[{s.offset}:{s.offset + s.size}]"
+
+
+def places(slices: Iterable[Slice]) -> str:
+    """Slices as `place` writes them, with commas."""
+    return ", ".join(map(place, slices))
+
+
+class Step:
+    """The base of all thunks: how a thunk shows itself."""
+
+    __slots__ = ()
+
+    @property
+    def kind(self) -> str:
+        """The kind in summaries: kernel, gemm, copy, while, …, or the library's name."""
+        return type(self).__name__.removesuffix("Thunk").lower()
+
+    def line(self) -> str:
+        """What the thunk does with which slices, in a line."""
+        raise NotImplementedError
+
+    def inner(self) -> Iterable[tuple[str, str, Sequence]]:
+        """Thunks inside this one: a heading that may be empty, what their lines begin with, and the thunks."""
+        return ()
+
+
 @dataclass(frozen=True, slots=True)
-class KernelThunk:
+class KernelThunk(Step):
     """Run one of heron's own kernels. ``kernel`` indexes the program's kernel table."""
 
     kernel: str
     args: tuple[Slice, ...]
     source: str
 
+    def line(self) -> str:
+        return f"kernel {self.kernel}({places(self.args)})"
+
 
 @dataclass(frozen=True, slots=True)
-class GemmThunk:
+class GemmThunk(Step):
     """``out[b] = op(lhs[b]) @ op(rhs[b])`` over row-major batches: [batch, m, k] x [batch, k, n] → [batch, m, n].
 
     ``lhs_transposed``: lhs is stored [batch, k, m]; ``rhs_transposed``: rhs is stored [batch, n, k]. ``adds``: the
@@ -56,9 +88,15 @@ class GemmThunk:
     source: str
     adds: bool = False
 
+    def line(self) -> str:
+        shape = f"{self.batch}x{self.m}x{self.n}x{self.k} {self.element_type}"
+        flags = " lhs^T" * self.lhs_transposed + " rhs^T" * self.rhs_transposed
+        sign = "+=" if self.adds else "="
+        return f"gemm {shape}{flags} {place(self.out)} {sign} {place(self.lhs)} @ {place(self.rhs)}"
+
 
 @dataclass(frozen=True, slots=True)
-class RowBlocksThunk:
+class RowBlocksThunk(Step):
     """Products and kernels done one after the other for a block of rows, then for the next one (`RowBlocks`).
 
     ``steps`` are as they would be for all rows. Of a slice whose allocation is below 0 a thread has only a block, in
@@ -91,9 +129,19 @@ class RowBlocksThunk:
         sizes = {s.allocation: s.size // rows * cut.block * part // whole for s in slices if s.allocation < 0}
         return {allocation: -(-size // 64) * 64 for allocation, size in sizes.items()}
 
+    @property
+    def kind(self) -> str:
+        return "row blocks"
+
+    def line(self) -> str:
+        return f"{self.cut}:"
+
+    def inner(self) -> Iterator[tuple[str, str, Sequence]]:
+        yield "", "    ", self.steps
+
 
 @dataclass(frozen=True, slots=True)
-class ConvolutionThunk:
+class ConvolutionThunk(Step):
     """A convolution by matrix products on parts of its operands, summed into the result, or by sums in registers."""
 
     lhs: Slice
@@ -103,25 +151,34 @@ class ConvolutionThunk:
     element_type: ElementType
     source: str
 
+    def line(self) -> str:
+        arrays = f"{place(self.out)} = {place(self.lhs)} * {place(self.rhs)}"
+        return f"convolution {self.products.summary} {self.element_type} {arrays}"
+
 
 @dataclass(frozen=True, slots=True)
-class FftThunk:
-    """A Fourier transform of the last ``len(lengths)`` dimensions of a row-major operand of `dims`; ``kind`` as HLO has
-    it. ``scratch``: as large as the operand, where the kind needs it.
+class FftThunk(Step):
+    """A Fourier transform of the last ``len(lengths)`` dimensions of a row-major operand of `dims`; ``fft_type``
+    as HLO has it. ``scratch``: as large as the operand, where the kind needs it.
     """
 
     operand: Slice
     out: Slice
-    kind: str
+    fft_type: str
     lengths: tuple[int, ...]
     dims: tuple[int, ...]
     element_type: ElementType
     source: str
     scratch: Slice | None = None
 
+    def line(self) -> str:
+        lengths = "x".join(map(str, self.lengths))
+        scratch = "" if self.scratch is None else f", scratch {place(self.scratch)}"
+        return f"{self.fft_type} {lengths} {self.element_type} {place(self.out)} = {place(self.operand)}{scratch}"
+
 
 @dataclass(frozen=True, slots=True)
-class LapackThunk:
+class LapackThunk(Step):
     """Do the steps to each matrix of a batch. ``strides``: the bytes from a matrix of an array to the next."""
 
     steps: Steps
@@ -131,18 +188,29 @@ class LapackThunk:
     library: str
     source: str
 
+    @property
+    def kind(self) -> str:
+        return self.library
+
+    def line(self) -> str:
+        calls = ", ".join(step.routine for step in self.steps.steps if isinstance(step, Call))
+        return f"{calls} x{self.batch} on {places(self.args)}"
+
 
 @dataclass(frozen=True, slots=True)
-class CopyThunk:
+class CopyThunk(Step):
     """Copy ``target.size`` bytes; the two slices never overlap partly."""
 
     origin: Slice
     target: Slice
     source: str
 
+    def line(self) -> str:
+        return f"copy {place(self.target)} = {place(self.origin)}"
+
 
 @dataclass(frozen=True, slots=True)
-class WhileThunk:
+class WhileThunk(Step):
     """Run ``condition``; while the byte at ``predicate`` is not 0, run ``body`` and then ``condition`` again.
 
     ``trips``: how often ``body`` runs, where whoever drives the loop counts; ``condition`` is empty then.
@@ -154,9 +222,16 @@ class WhileThunk:
     source: str
     trips: int | None = None
 
+    def line(self) -> str:
+        return f"while {place(self.predicate)}" if self.trips is None else f"while {self.trips} times"
+
+    def inner(self) -> Iterator[tuple[str, str, Sequence]]:
+        yield "", "  ? ", self.condition
+        yield "", "    ", self.body
+
 
 @dataclass(frozen=True, slots=True)
-class ConditionalThunk:
+class ConditionalThunk(Step):
     """Run one branch: by a pred (nonzero → branch 0, zero → branch 1) or an s32 (out of range → the last)."""
 
     selector: Slice
@@ -164,9 +239,16 @@ class ConditionalThunk:
     branches: tuple[Sequence, ...]
     source: str
 
+    def line(self) -> str:
+        return f"conditional {place(self.selector)}"
+
+    def inner(self) -> Iterator[tuple[str, str, Sequence]]:
+        for n, branch in enumerate(self.branches):
+            yield f"  branch {n}:", "    ", branch
+
 
 @dataclass(frozen=True, slots=True)
-class RandomStateThunk:
+class RandomStateThunk(Step):
     """Write the program's random state, its low word first, and advance it by ``delta``.
 
     Every executable has one state, which starts at ``FIRST_STATE`` and lives as long as it.
@@ -176,9 +258,16 @@ class RandomStateThunk:
     delta: int
     source: str
 
+    @property
+    def kind(self) -> str:
+        return "random state"
+
+    def line(self) -> str:
+        return f"random state {place(self.out)}, then += {self.delta}"
+
 
 @dataclass(frozen=True, slots=True)
-class CollectiveThunk:
+class CollectiveThunk(Step):
     """Exchange arrays with the other devices of a group.
 
     Attributes:
@@ -205,18 +294,33 @@ class CollectiveThunk:
     def __str__(self) -> str:
         return f"{self.opcode} '{self.source}'"
 
+    @property
+    def kind(self) -> str:
+        return self.opcode
+
+    def line(self) -> str:
+        members = f"{len(self.groups)} x {len(self.groups[0])} devices"
+        return f"{self.opcode} {members} {places(self.results)} = {places(self.operands)}"
+
 
 @dataclass(frozen=True, slots=True)
-class DeviceNumberThunk:
+class DeviceNumberThunk(Step):
     """Write a number of the device that runs the program as u32: its partition's or its replica's."""
 
     out: Slice
     is_partition: bool
     source: str
 
+    @property
+    def kind(self) -> str:
+        return "device number"
+
+    def line(self) -> str:
+        return f"{'partition' if self.is_partition else 'replica'} number {place(self.out)}"
+
 
 @dataclass(frozen=True, slots=True)
-class HostThunk:
+class HostThunk(Step):
     """Call a Python function on NumPy views of the slices (a library routine with no native binding here).
 
     The last ``results`` of them it writes, the others it reads.
@@ -229,9 +333,16 @@ class HostThunk:
     source: str
     results: int = 1
 
+    @property
+    def kind(self) -> str:
+        return self.library
+
+    def line(self) -> str:
+        return f"{self.library} {self.function}({places(self.args)})"
+
 
 @dataclass(frozen=True, slots=True)
-class LibraryThunk:
+class LibraryThunk(Step):
     """Call a library of the GPU's. ``on_host`` computes the same by NumPy, for the simulated GPU.
 
     The arrays of the call are ``on_host.args``, in the order of ``call.arrays``.
@@ -247,6 +358,13 @@ class LibraryThunk:
     @property
     def source(self) -> str:
         return self.on_host.source
+
+    @property
+    def kind(self) -> str:
+        return self.call.library
+
+    def line(self) -> str:
+        return f"{self.call} on {places(self.args)}"
 
 
 Thunk = (
@@ -268,25 +386,6 @@ Thunk = (
 Sequence = tuple[Thunk, ...]
 
 
-def kind_of(t: Thunk) -> str:
-    """The kind of a thunk in summaries: kernel, gemm, copy, while, …, or the library's name."""
-    match t:
-        case HostThunk() | LapackThunk():
-            return t.library
-        case LibraryThunk():
-            return t.call.library
-        case RandomStateThunk():
-            return "random state"
-        case CollectiveThunk():
-            return t.opcode
-        case DeviceNumberThunk():
-            return "device number"
-        case RowBlocksThunk():
-            return "row blocks"
-        case _:
-            return type(t).__name__.removesuffix("Thunk").lower()
-
-
 def walk(sequence: Sequence) -> Iterator[Thunk]:
     """Every thunk, those inside loops and branches too, in program order."""
     for thunk in sequence:
@@ -299,62 +398,12 @@ def walk(sequence: Sequence) -> Iterator[Thunk]:
                 yield from walk(branch)
 
 
-def place(s: Slice) -> str:
-    """A slice as ``allocation[offset:end]``."""
-    return f"#{s.allocation}[{s.offset}:{s.offset + s.size}]"
-
-
 def show(sequence: Sequence, indent: str = "") -> str:
     """The plan as text, a line per thunk."""
     lines: list[str] = []
     for t in sequence:
-        match t:
-            case KernelThunk():
-                lines.append(f"{indent}kernel {t.kernel}({', '.join(map(place, t.args))})  // {t.source}")
-            case GemmThunk():
-                shape = f"{t.batch}x{t.m}x{t.n}x{t.k} {t.element_type}"
-                flags = " lhs^T" * t.lhs_transposed + " rhs^T" * t.rhs_transposed
-                product = f"{place(t.out)} {'+=' if t.adds else '='} {place(t.lhs)} @ {place(t.rhs)}"
-                lines.append(f"{indent}gemm {shape}{flags} {product}  // {t.source}")
-            case RowBlocksThunk():
-                lines.append(f"{indent}{t.cut}:  // {t.source}")
-                lines.append(show(t.steps, indent + "    "))
-            case ConvolutionThunk():
-                places = f"{place(t.out)} = {place(t.lhs)} * {place(t.rhs)}"
-                lines.append(f"{indent}convolution {t.products.summary} {t.element_type} {places}  // {t.source}")
-            case FftThunk():
-                lengths = "x".join(map(str, t.lengths))
-                places = f"{place(t.out)} = {place(t.operand)}"
-                places += "" if t.scratch is None else f", scratch {place(t.scratch)}"
-                lines.append(f"{indent}{t.kind} {lengths} {t.element_type} {places}  // {t.source}")
-            case LapackThunk():
-                calls = ", ".join(step.routine for step in t.steps.steps if isinstance(step, Call))
-                lines.append(f"{indent}{calls} x{t.batch} on {', '.join(map(place, t.args))}  // {t.source}")
-            case CopyThunk():
-                lines.append(f"{indent}copy {place(t.target)} = {place(t.origin)}  // {t.source}")
-            case WhileThunk():
-                until = place(t.predicate) if t.trips is None else f"{t.trips} times"
-                lines.append(f"{indent}while {until}  // {t.source}")
-                lines.append(show(t.condition, indent + "  ? "))
-                lines.append(show(t.body, indent + "    "))
-            case ConditionalThunk():
-                lines.append(f"{indent}conditional {place(t.selector)}  // {t.source}")
-                for n, branch in enumerate(t.branches):
-                    lines.append(f"{indent}  branch {n}:")
-                    lines.append(show(branch, indent + "    "))
-            case RandomStateThunk():
-                lines.append(f"{indent}random state {place(t.out)}, then += {t.delta}  // {t.source}")
-            case CollectiveThunk():
-                results, operands = (", ".join(map(place, x)) for x in (t.results, t.operands))
-                members = f"{len(t.groups)} x {len(t.groups[0])} devices"
-                lines.append(f"{indent}{t.opcode} {members} {results} = {operands}  // {t.source}")
-            case DeviceNumberThunk():
-                kind = "partition" if t.is_partition else "replica"
-                lines.append(f"{indent}{kind} number {place(t.out)}  // {t.source}")
-            case LibraryThunk():
-                places = ", ".join(map(place, t.args))
-                lines.append(f"{indent}{t.call} on {places}  // {t.source}")
-            case HostThunk():
-                places = ", ".join(map(place, t.args))
-                lines.append(f"{indent}{t.library} {t.function}({places})  // {t.source}")
-    return "\n".join(line for line in lines if line)
+        lines.append(f"{indent}{t.line()}  // {t.source}")
+        for heading, further, steps in t.inner():
+            lines += [indent + heading] * bool(heading)
+            lines += [show(steps, indent + further)] * bool(steps)
+    return "\n".join(lines)

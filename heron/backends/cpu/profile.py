@@ -9,7 +9,7 @@ from heron.analysis.cost.kernel import kernel_cost
 from heron.hlo.ir.instruction import Instruction
 from heron.hlo.ir.module import Module
 from heron.runtime.cpu.profile import StepTime
-from heron.runtime.thunks import CopyThunk, GemmThunk, KernelThunk, Thunk, kind_of
+from heron.runtime.thunks import CopyThunk, GemmThunk, KernelThunk, Thunk
 from heron.targets import Target
 
 
@@ -57,7 +57,7 @@ def rows(steps: list[StepTime], module: Module, target: Target, *, together: boo
     by_name = {i.name: i for i in module.instructions()}
     counted: set[str] = set()
     for n, step in enumerate(steps):
-        t, kind, name = step.thunk, kind_of(step.thunk), _name(step.thunk)
+        t, kind, name = step.thunk, step.thunk.kind, _name(step.thunk)
         row = found.setdefault((kind, name) if together else n, Row(name, kind))
         row.runs += step.runs
         row.seconds += step.seconds

@@ -127,7 +127,7 @@ def write_fft(w: ProgramWriter, t: FftThunk) -> None:
         places["scratch"] = w.pointer(t.scratch)
     w.declare(DRIVER, f"void @{DRIVER}(ptr, i64, i64)", fft_code.driver_address)
     element = part_type(t.element_type)
-    for stage in stages(t.kind, t.lengths, t.dims):
+    for stage in stages(t.fft_type, t.lengths, t.dims):
         groups = ceil(stage.lines / fft_code.lanes(element))
         work = stage.length * fft_code.lanes(element) * max(1.0, log2(stage.length))
         args = [places[stage.origin], places[stage.target], _job(w, stage, element, groups)]

@@ -9,7 +9,7 @@ from heron.buffers.assignment import Slice
 from heron.errors import HeronError
 from heron.runtime.cuda.libraries.registry import open_library
 from heron.runtime.library_call import Descriptor
-from heron.runtime.thunks import LibraryThunk, kind_of
+from heron.runtime.thunks import LibraryThunk
 
 if TYPE_CHECKING:
     from heron.runtime.cuda.device import Device
@@ -43,7 +43,7 @@ class Calls:
         if not isinstance(thunk, LibraryThunk):
             raise HeronError(
                 "RUN048",
-                f"no library on {self.device.name} does this {kind_of(thunk)}",
+                f"no library on {self.device.name} does this {thunk.kind}",
                 where=thunk.source,
                 hint="sim:sm_90 runs the program on the CPU",
             )
