@@ -9,7 +9,7 @@ from heron.analysis.cost.reuse import evaluations, in_place, reads
 from heron.analysis.cost.traffic import bytes_written
 from heron.analysis.cost.work import element_flops, first_array, flops
 from heron.analysis.fusion import radix_plan
-from heron.analysis.fusion.row_blocks import row_blocks_of
+from heron.analysis.fusion.row_blocks import row_blocks_of, steps_of
 from heron.hlo.calls import radix_sort
 from heron.hlo.calls.declared import declaration
 from heron.hlo.facts import calls_function, having, is_given, reads_part, updates_operand
@@ -87,7 +87,7 @@ def kernel_cost(i: Instruction, keeps: bool = False) -> KernelCost:
 
 def _row_blocks(i: Instruction) -> KernelCost:
     """The steps of a fusion that is done in blocks of rows: what is between them stays in caches."""
-    steps = [inner for inner in i.attrs["calls"].instructions if inner.opcode in ("dot", "fusion")]
+    steps = steps_of(i)
     costs = [kernel_cost(step) for step in steps]
     work, calls = sum(c.flops for c in costs), sum(c.transcendentals for c in costs)
     reading = tuple(_read(o, i, n) for n, o in enumerate(i.operands) if o.shape.is_array)

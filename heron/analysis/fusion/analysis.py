@@ -26,7 +26,7 @@ from heron.analysis.fusion.sort import Sort
 from heron.analysis.fusion.sweep import Sweep
 from heron.analysis.fusion.transpose import TransposeForm
 from heron.analysis.indexing.hlo_maps import moves_elements
-from heron.hlo.facts import contracts, having
+from heron.hlo.facts import contracts, having, is_product
 from heron.hlo.ir.instruction import Instruction
 from heron.hlo.ir.op import Trait
 from heron.targets import Target
@@ -137,7 +137,7 @@ def _may(found: FusionAnalysis, in_place: bool) -> bool:
 
 def _tiled(fusion: Fusion) -> FusionAnalysis:
     inside = fusion.computation.instructions
-    hero = min(inside, key=lambda i: ("dot", "reduce").index(i.opcode) if contracts(i) else 2)
+    hero = min(inside, key=lambda i: (not contracts(i), not is_product(i)))
     return FusionAnalysis(
         fusion, "block", f"'{hero.name}' is computed tile by tile with what is around it", hero, fusion.blocks
     )

@@ -9,6 +9,7 @@ from math import prod
 from heron.analysis.fusion.in_place import updated_parameter
 from heron.analysis.fusion.in_step import used_in_step
 from heron.analysis.fusion.roles import is_emitted, is_view, stays_alone
+from heron.hlo import facts
 from heron.hlo.facts import root_parts
 from heron.hlo.ir.instruction import Instruction
 
@@ -112,9 +113,8 @@ def reads_at_own_index(user: Instruction, i: Instruction) -> bool:
 
 def _same_place(i: Instruction, start: Instruction) -> bool:
     """Whether `i` computes each element from that of `start` in its place in memory."""
-    if i.opcode in ("reshape", "bitcast"):
-        return is_view(i) and i.shape.num_elements == start.shape.num_elements
-    return i.op.is_elementwise and i.shape.num_elements == start.shape.num_elements
+    in_step = is_view(i) if facts.is_view(i) else i.op.is_elementwise
+    return in_step and i.shape.num_elements == start.shape.num_elements
 
 
 def _sums(fusion: Instruction) -> bool:

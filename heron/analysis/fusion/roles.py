@@ -8,7 +8,7 @@ from heron.hlo.ir.op import Trait
 from heron.hlo.ir.shape import Shape
 
 #: may be the root of a fusion with producers inside, but not be inside itself
-ROOT_ONLY = facts.having(Trait.UPDATES_OPERAND) | {"reduce", "reduce-window"}
+ROOT_ONLY = facts.having(Trait.UPDATES_OPERAND, Trait.REDUCES)
 
 #: ops that kernels are emitted for; others are for libraries, control flow, structure, or are there already
 EMITTED = (facts.having(Trait.ELEMENTWISE, Trait.MOVES_ELEMENTS) | ROOT_ONLY | {"map"}) - {
@@ -73,6 +73,6 @@ def is_view(i: Instruction) -> bool:
 
 def accepts(i: Instruction, operand: int) -> bool:
     """Whether the kernel of `i` may compute that operand of `i`: neither one updated in place nor a start value."""
-    if i.opcode in ("reduce", "reduce-window"):
+    if facts.is_reduction(i):
         return operand < len(i.operands) // 2 or i.operands[operand].shape.is_scalar
     return operand >= len(facts.updated_operands(i))

@@ -26,9 +26,9 @@ def is_small_product(i: Instruction) -> bool:
         return False
     lhs, rhs = (o.shape for o in i.operands)
     t = i.shape.element_type
-    if any(s.element_type is not t or any(s.dynamic) or not _row_major(s) for s in (lhs, rhs, i.shape)):
-        return False
     if not (t.is_complex or t.bits in (32, 64)) or not i.shape.num_elements:
+        return False
+    if not all(s.element_type is t and not any(s.dynamic) and _row_major(s) for s in (lhs, rhs, i.shape)):
         return False
     k = prod(lhs.dims[d] for d in i.lhs_contracting_dims or ())
     batch = prod(lhs.dims[d] for d in i.lhs_batch_dims or ())
@@ -37,11 +37,15 @@ def is_small_product(i: Instruction) -> bool:
     m, n = (x.num_elements // (k * batch) for x in (lhs, rhs))
     if m * n * k <= (_TINY_VECTOR if min(m, n) == 1 else _TINY):
         return True
-    if n >= _LEAST_COLUMNS:
-        in_vectors = rhs.rank - 1 not in i.rhs_contracting_dims
-    else:
-        in_vectors = n == 1 and lhs.rank - 1 not in i.lhs_contracting_dims
-    return in_vectors and min(m, n) <= _MOST_LINES and (batch == 1 or max(m, n) <= _MOST_LINES)
+    return _in_vectors(i, n) and min(m, n) <= _MOST_LINES and (batch == 1 or max(m, n) <= _MOST_LINES)
+
+
+def _in_vectors(i: Instruction, columns: int) -> bool:
+    """Whether the numbers that neighbouring elements of a product are made of lie side by side."""
+    lhs, rhs = (o.shape for o in i.operands)
+    if columns >= _LEAST_COLUMNS:
+        return rhs.rank - 1 not in i.rhs_contracting_dims
+    return columns == 1 and lhs.rank - 1 not in i.lhs_contracting_dims
 
 
 def _row_major(shape: Shape) -> bool:

@@ -10,9 +10,10 @@ from heron.hlo import facts
 from heron.hlo.ir.instruction import Instruction
 
 _DEPTH = 5
-#: results for which the listed operands, by position, must not be negative; of floats alone in the second table, since
-#: the sum of two integers may wrap
-_KEPT = {"minimum": (0, 1), "select": (1, 2), "remainder": (0,), "clamp": (0, 2)}
+#: results for which the listed operands, by position, must not be negative: of any type, of integers, and of floats (a
+#: sum of integers may wrap)
+_KEPT = {"minimum": (0, 1), "select": (1, 2)}
+_KEPT_INTEGERS = {"remainder": (0,), "clamp": (0, 2)}
 _KEPT_FLOATS = {"add": (0, 1), "divide": (0, 1), "maximum": (0, 1), "power": (0,), "sqrt": (0,), "rsqrt": (0,)}
 _POSITIVE_FLOATS = frozenset({"exponential", "abs", "logistic"})
 
@@ -28,7 +29,7 @@ def never_negative(i: Instruction, depth: int = _DEPTH) -> bool:
         return never_negative(i.operands[0], depth - 1)
     if i.opcode in ("constant", "iota", "convert"):
         return _is_made_so(i, depth)
-    if i.opcode in ("minimum", "select"):
+    if i.opcode in _KEPT:
         return _all(i, _KEPT[i.opcode], depth)
     return _integer(i, depth) if t.is_integer else _float(i, depth)
 
@@ -52,8 +53,8 @@ def _is_made_so(i: Instruction, depth: int) -> bool:
 
 def _integer(i: Instruction, depth: int) -> bool:
     """The sum of two may wrap, and so may the absolute value of the smallest integer."""
-    if i.opcode in ("clamp", "remainder"):
-        return _all(i, _KEPT[i.opcode], depth)
+    if i.opcode in _KEPT_INTEGERS:
+        return _all(i, _KEPT_INTEGERS[i.opcode], depth)
     return i.opcode in ("maximum", "and") and any(never_negative(o, depth - 1) for o in i.operands)
 
 

@@ -95,6 +95,18 @@ def _reduce_window(s: State) -> Instruction | None:
     return s.keep(made, bound, error)
 
 
+def _matches(s: State, x: Instruction, y: Instruction) -> list[tuple[int, int]]:
+    """One to three pairs of dimensions of `x` and `y` that have one size, no dimension twice."""
+    free = list(range(y.shape.rank))
+    pairs: list[tuple[int, int]] = []
+    for d in s.choices.shuffled(range(x.shape.rank)):
+        match = next((e for e in free if y.shape.dims[e] == x.shape.dims[d]), None)
+        if match is not None and len(pairs) < 3 and (not pairs or s.integer(0, 1)):
+            pairs.append((d, match))
+            free.remove(match)
+    return pairs
+
+
 def _dot(s: State) -> Instruction | None:
     x = s.pick("float signed unsigned", fits=lambda v: v.shape.rank > 0)
     if x is None:
@@ -103,13 +115,7 @@ def _dot(s: State) -> Instruction | None:
     y = s.pick(fits=lambda v: v.shape.element_type is element_type and set(v.shape.dims) & set(x.shape.dims) != set())
     if y is None:
         return None
-    free = list(range(y.shape.rank))
-    pairs = []
-    for d in s.choices.shuffled(range(x.shape.rank)):
-        match = next((e for e in free if y.shape.dims[e] == x.shape.dims[d]), None)
-        if match is not None and len(pairs) < 3 and (not pairs or s.integer(0, 1)):
-            pairs.append((d, match))
-            free.remove(match)
+    pairs = _matches(s, x, y)
     batch = pairs[1:] if s.integer(0, 1) else []
     contracted = [p for p in pairs if p not in batch]
     count = prod(x.shape.dims[d] for d, _ in contracted)

@@ -81,16 +81,14 @@ def _fetches(i: Instruction, module: Module) -> tuple[Round, ...] | None:
     dim, count = sliced_dimension(i), module.replica_count * module.num_partitions
     if gathered.opcode != "all-gather" or not is_alone(gathered) or dim is None or gathered.dimensions != (dim,):
         return None
-    if pad is not None and (
-        len(pad.users) > 1 or any(sum(abs(n) for n in p) for d, p in enumerate(pad.padding) if d != dim)
-    ):
+    if pad is not None and not _pads_ends(pad, dim):
         return None
     # a permute's ids are partitions of one replica, or replicas of one partition
     if len(gathered.users) > 1 or (module.replica_count != 1 and module.num_partitions != 1):
         return None
     groups = device_groups(gathered, module)
     starts = slice_starts(i, dim, module)
-    if starts is None or places_in_groups(groups, count) is None or pad is not None and pad.padding[dim][2]:
+    if starts is None or places_in_groups(groups, count) is None:
         return None
     steps = _steps(i, gathered, groups, starts - (pad.padding[dim][0] if pad is not None else 0), dim)
     part = gathered.operands[0].shape.dims[dim]
@@ -100,6 +98,12 @@ def _fetches(i: Instruction, module: Module) -> tuple[Round, ...] | None:
     most = (len(groups[0]) - 1) * part
     moved = sum(p.size for r in steps if not r.stays for p in r.pieces)
     return steps if sent(steps) <= most and moved < count * most else None
+
+
+def _pads_ends(pad: Instruction, dim: int) -> bool:
+    """Whether a pad has one user, and adds to the ends of that dimension alone."""
+    others = any(any(p) for d, p in enumerate(pad.padding) if d != dim)
+    return len(pad.users) == 1 and not others and not pad.padding[dim][2]
 
 
 def _steps(

@@ -8,13 +8,11 @@ from heron.hlo.facts import combiner
 from heron.hlo.ir.instruction import Instruction
 from heron.hlo.ir.module import Module
 from heron.hlo.ir.types import ElementType, by_name
-from heron.passes.collectives.model.reductions import is_alone
+from heron.passes.collectives.model.reductions import REDUCING, is_alone
 from heron.passes.framework.base import Pass
 from heron.passes.framework.context import PassContext
 from heron.passes.framework.registry import register
 from heron.passes.rewriting.building import applied, convert
-
-_REDUCING = ("all-reduce", "reduce-scatter")
 
 
 @register
@@ -57,7 +55,7 @@ class AllReducePromotion(Pass):
         changed = False
         for c in module.non_fusion_computations():
             for i in c.instructions:
-                if i.opcode not in _REDUCING or not is_alone(i) or combiner(i.to_apply) is None:
+                if i.opcode not in REDUCING or not is_alone(i) or combiner(i.to_apply) is None:
                     continue
                 wide = wider.get(i.shape.element_type.name)
                 if wide is None:

@@ -10,10 +10,12 @@ from heron.analysis.cost.estimate import estimate
 from heron.analysis.cost.kernel import kernel_cost
 from heron.analysis.fusion.iteration_space import joinable_outputs, space_of, sums_inside, uses
 from heron.analysis.graph.reachability import Reachability
+from heron.hlo.facts import having
 from heron.hlo.ir.computation import Computation
 from heron.hlo.ir.fingerprint import fingerprint
 from heron.hlo.ir.instruction import Instruction
 from heron.hlo.ir.module import Module
+from heron.hlo.ir.op import Trait
 from heron.passes.framework.base import Constraint, Pass
 from heron.passes.framework.context import PassContext
 from heron.passes.framework.registry import register
@@ -21,7 +23,7 @@ from heron.passes.fusion.model.join import join_kernels
 from heron.targets import Target, get
 
 #: what takes no step of its own
-_FREE = frozenset({"parameter", "constant", "tuple", "get-tuple-element", "bitcast", "after-all", "add-dependency"})
+_FREE = having(Trait.GIVEN, Trait.TUPLE, Trait.FORWARDS) | {"after-all"}
 
 #: LLVM instructions of a kernel's loops together: each has blocks of its own, so they do not grow with each other
 _CODE = 2 * BUDGET

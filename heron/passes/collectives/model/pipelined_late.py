@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from heron.analysis.values.trip_count import Counter
 from heron.hlo.ir.instruction import Instruction
-from heron.passes.collectives.model.reductions import is_alone
+from heron.passes.collectives.model.reductions import REDUCING, is_alone
 from heron.passes.collectives.model.rounds import (
     copies,
     counted_back,
@@ -19,8 +19,6 @@ from heron.passes.control_flow.model.loop_state import add_elements, reads
 from heron.passes.control_flow.model.ownership import own_computations
 from heron.passes.rewriting.building import scalar
 from heron.passes.rewriting.tuples import part_of
-
-_SUMS = ("all-reduce", "reduce-scatter")
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,7 +41,7 @@ def stores(loop: Instruction, counter: Counter) -> list[Store]:
     found: list[Store] = []
     taken: set[int] = set()
     for i in loop.body.instructions:
-        if i.opcode not in _SUMS or not is_alone(i):
+        if i.opcode not in REDUCING or not is_alone(i):
             continue
         (x,) = i.operands
         if x.opcode == "get-tuple-element" and x.operands[0] is state:  # the last round's, or no round's

@@ -3,8 +3,12 @@
 from __future__ import annotations
 
 from heron.analysis.devices.groups import groups_key
-from heron.hlo.facts import combiner
+from heron.hlo.facts import combiner, opcodes
 from heron.hlo.ir.instruction import Instruction
+from heron.hlo.ir.op import Trait
+
+#: collectives that combine the elements of several devices, in one step: all-reduce, reduce-scatter
+REDUCING = opcodes(lambda op: Trait.COLLECTIVE in op.traits and "to_apply" in op.attributes and not op.done)
 
 
 def is_alone(i: Instruction) -> bool:

@@ -7,7 +7,7 @@ from math import prod
 
 from heron.analysis.blocks.config import BlockConfig
 from heron.analysis.fusion.roles import stays_alone
-from heron.hlo.facts import combiner, having
+from heron.hlo.facts import combiner, having, is_generated
 from heron.hlo.ir import types
 from heron.hlo.ir.instruction import Instruction
 from heron.hlo.ir.op import Trait
@@ -187,7 +187,7 @@ def has_form(i: Instruction) -> bool:
     for o in i.operands:
         if not o.shape.is_array or o.shape.element_type not in _READ_TYPES:
             return False
-    if i.opcode in MOVES or i.opcode in ("broadcast", "iota", "concatenate"):
+    if i.opcode in MOVES or is_generated(i) or i.opcode == "concatenate":
         return all(_is_row_major(o) for o in i.operands)
     if i.opcode == "power" and i.shape.element_type.is_integer:
         return False

@@ -205,7 +205,7 @@ def log_of_root(i: Instruction, b: Builder) -> Instruction | None:
     ROOT r = f32[] multiply(l, half)
     """
     root = i.operands[0]
-    if root.opcode not in ("sqrt", "rsqrt") or not i.shape.element_type.is_float:
+    if not i.shape.element_type.is_float:
         return None
     half = b.splat(i.shape, 0.5 if root.opcode == "sqrt" else -0.5)
     return b.add("multiply", [b.add("log", [root.operands[0]], i.shape), half], i.shape)
