@@ -8,12 +8,12 @@ import numpy as np
 
 from heron.hlo.ir.instruction import Instruction
 
+#: elements compared ahead of all others: most arrays of several values differ there
+_SAMPLES = 8
+
 
 def splat_value(i: Instruction) -> Any:
-    """The NumPy scalar every element of `i` is known to be; None when not known.
-
-    Of constants only small ones are looked at.
-    """
+    """The NumPy scalar every element of `i` is known to be; None when not known."""
     while i.opcode == "broadcast" or i.opcode == "reshape":
         i = i.operands[0]
     if i.opcode != "constant" or not i.shape.is_array:
@@ -21,10 +21,18 @@ def splat_value(i: Instruction) -> Any:
     array = i.attrs["literal"].array
     if array.ndim == 0:
         return array[()]
-    if not 0 < array.size <= 4096:
-        return None
-    first = array.flat[0]
-    return first if array.tobytes() == first.tobytes() * array.size else None
+    return array.flat[0] if array.size and _is_even(array) else None
+
+
+def _is_even(array: np.ndarray) -> bool:
+    """Whether all elements have the same bytes."""
+    if not any(array.strides):
+        return True
+    first = array.flat[0].tobytes()
+    if any(array.flat[n].tobytes() != first for n in range(0, array.size, -(-array.size // _SAMPLES))):
+        return False
+    raw = np.frombuffer(first, np.uint8)
+    return bool((np.ascontiguousarray(array).reshape(-1).view(np.uint8).reshape(-1, len(raw)) == raw).all())
 
 
 def is_splat(i: Instruction, value: float) -> bool:
