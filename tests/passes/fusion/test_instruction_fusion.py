@@ -124,6 +124,29 @@ def test_updates_stay_in_place() -> None:
     assert not any(i.opcode == "copy" for i in assert_survives(text, FUSED)[0].instructions())
 
 
+def _read_by_a_gather_too(pieces: int) -> str:
+    """A concatenation that the kernel's elements are computed from, at their own index and at another."""
+    size = 8 * pieces
+    parts = "\n".join(f"  a{n} = f32[8,64]{{1,0}} slice(x), slice={{[{n}:{n + 8}], [0:64]}}" for n in range(pieces))
+    joined = f"f32[{size},64]{{1,0}}"
+    return entry(f"""
+  x = f32[{size},64]{{1,0}} parameter(0)
+  at = s32[{size},1]{{1,0}} parameter(1)
+{parts}
+  c = {joined} concatenate({", ".join(f"a{n}" for n in range(pieces))}), dimensions={{0}}
+  g = {joined} gather(c, at), offset_dims={{1}}, collapsed_slice_dims={{0}}, start_index_map={{0}}, index_vector_dim=1, slice_sizes={{1,64}}
+  ROOT r = {joined} add(c, g)""")
+
+
+@pytest.mark.parametrize("pieces", [2, 9])
+def test_many_pieces_are_not_told_apart_in_the_loop_of_every_piece(pieces: int) -> None:
+    text = _read_by_a_gather_too(pieces)
+    module, told = fuse(text)
+    assert kernels(module) == (1 if pieces == 2 else 2)
+    assert any("told apart" in d.reason for d in told) == (pieces > 2)
+    assert_survives(text, FUSED)
+
+
 def test_limits() -> None:
     parameters = "\n".join(f"  p{n} = f32[8]{{0}} parameter({n})" for n in range(50))
     sums = "\n".join(

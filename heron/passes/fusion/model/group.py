@@ -11,6 +11,8 @@ from heron.hlo.ir.instruction import Instruction
 
 #: elements that a vector loop computes in the time of one outside of it
 LANES = 8.0
+#: operands of a concatenation that a kernel may tell apart in the loop of each of them: code grows with their square
+_FEW_PIECES = 4
 
 
 @dataclass(slots=True, eq=False)
@@ -53,11 +55,15 @@ class Group:
         return sum(places_of(i, self.places, users).values())
 
     def spreads(self, i: Instruction, users: Iterable[Instruction]) -> bool:
-        """Whether `i` interleaves values, and the kernel interleaves others with what it computes from `i`.
+        """Whether the kernel would have to tell for every element which operand of `i` that comes from, in the loop of
+        every operand.
 
-        A kernel tells once which operand its elements come from, in a loop for each. What an interleaved value is
-        computed from is read at places of its own, where a branch would have to tell that for every element.
+        A kernel tells once which operand its elements come from, in a loop for each. What a concatenation or an
+        interleaved value is read for at places of its own, a branch would have to tell for every element.
         """
+        if i.opcode == "concatenate" and len(i.operands) > _FEW_PIECES:
+            places = places_of(i, self.places, users)
+            return len(places) > 1 and None in places
         is_pad = i.opcode == "pad"
         if not (is_pad and _has_room(i) or any(o.opcode == "pad" and _has_room(o) for o in i.operands)):
             return False
