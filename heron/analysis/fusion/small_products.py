@@ -18,6 +18,8 @@ _MOST_SUMMED = 16
 _TINY, _TINY_VECTOR = 125, 256
 #: rows or columns of what is computed in vectors: the fewest columns, and the most of either
 _LEAST_COLUMNS, _MOST_LINES = 4, 16
+#: elements of a matrix's row up to which vectors of its products with a vector are shuffled out of as many rows
+_MOST_OF_ROW = 8
 
 
 def is_small_product(i: Instruction) -> bool:
@@ -36,6 +38,8 @@ def is_small_product(i: Instruction) -> bool:
         return False
     m, n = (x.num_elements // (k * batch) for x in (lhs, rhs))
     if m * n * k <= (_TINY_VECTOR if min(m, n) == 1 else _TINY):
+        return True
+    if min(m, n) == 1 and k <= _MOST_OF_ROW:
         return True
     return _in_vectors(i, n) and min(m, n) <= _MOST_LINES and (batch == 1 or max(m, n) <= _MOST_LINES)
 

@@ -37,11 +37,15 @@ SMALL = [
     ("300,8", "8,6", "300,6", contracting(1, 0, batch=False)),
     ("8,300", "8,6", "300,6", contracting(0, 0, batch=False)),
     ("3,4", "4", "3", contracting(1, 0, batch=False)),
+    ("3000,8", "8", "3000", contracting(1, 0, batch=False)),
+    ("5", "700,5", "700", contracting(0, 1, batch=False)),
+    ("6,300,7", "6,7", "6,300", contracting(2, 1)),
 ]
 LARGE = [
     ("50,9,9", "50,9,9", "50,9,9", contracting(2, 2)),  # columns lie apart
     ("40,17", "17,40", "40,40", contracting(1, 0, batch=False)),
     ("40,16", "16,40", "40,40", contracting(1, 0, batch=False)),
+    ("3000,9", "9", "3000", contracting(1, 0, batch=False)),
 ]
 
 
