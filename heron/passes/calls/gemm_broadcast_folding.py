@@ -35,8 +35,10 @@ class GemmBroadcastFolding(Expander):
             return False
         config, y = gemm.read(i), i.operands[1]
         kept = tuple(d for d in range(y.shape.rank) if d not in config.rhs_batch)
-        first = config.lhs_batch == tuple(range(len(config.lhs_batch)))
-        return bool(config.rhs_batch) and first and y.attrs.get("dimensions", ()) == kept
+        rank = i.operands[0].shape.rank
+        # the batch and the rows of A are the rows of one matrix only where nothing lies between them
+        ordered = (*config.lhs_batch, *config.lhs_contracting) == (*range(len(config.lhs_batch)), rank - 1)
+        return bool(config.rhs_batch) and ordered and y.attrs.get("dimensions", ()) == kept
 
     def expand(self, i: Instruction) -> Instruction:
         config, y = gemm.read(i), i.operands[1]

@@ -62,6 +62,16 @@ ROOT r = f32[4,3,2] dot(x, y), lhs_batch_dims={0}, lhs_contracting_dims={2}, rhs
     assert gemm.read(module.entry.root).rhs_batch == ()
 
 
+def test_a_broadcast_matrix_stays_where_a_contracts_ahead_of_its_rows() -> None:
+    """The batch and the rows of A are no rows of one matrix then, and no library takes the product."""
+    body = """x = f32[4,8,3] parameter(0)
+m = f32[2,8] parameter(1)
+y = f32[4,2,8] broadcast(m), dimensions={1,2}
+ROOT r = f32[4,3,2] dot(x, y), lhs_batch_dims={0}, lhs_contracting_dims={1}, rhs_batch_dims={0}, rhs_contracting_dims={2}"""
+    module, _ = after(body, "gemm-rewriter", "gemm-broadcast-folding")
+    assert gemm.read(module.entry.root).rhs_batch == (0,)
+
+
 @pytest.mark.parametrize(("m", "k", "n", "pads"), [(8, 32, 16, 0), (7, 30, 16, 2), (8, 32, 18, 1)])
 def test_s8_is_padded_to_what_the_library_does(m: int, k: int, n: int, pads: int) -> None:
     body = f"x = s8[{m},{k}] parameter(0)\ny = s8[{k},{n}] parameter(1)\n"
