@@ -33,6 +33,7 @@ _CALL = re.compile(r"call ([^@\n]*)@([\w.$]+)\(")
 _SUFFIX = re.compile(r"(\.(v\d+)?(i\d+|f16|bf16|f32|f64|p\d+))+$")
 _WIDE_DIVISION = re.compile(r"= (?:sdiv|udiv|srem|urem)(?: exact)? i(?:1[0-9][0-9]|[2-9][0-9][0-9])\b")
 _VECTOR_ATOMIC = re.compile(r"atomicrmw [^\n]*<\d+ x ")
+_REMAINDER = re.compile(r"= frem\b")
 _WIDE_FLOAT = re.compile(r"\b(?:fp128|x86_fp80|ppc_fp128)\b")
 
 
@@ -50,6 +51,7 @@ def check(text: str) -> None:
     for pattern, why in (
         (_WIDE_DIVISION, "NVPTX cannot divide integers wider than 64 bits"),
         (_VECTOR_ATOMIC, "NVPTX has no vector atomics through atomicrmw"),
+        (_REMAINDER, "NVPTX computes 'frem' from a rounded quotient; __nv_fmodf and __nv_fmod are exact"),
         (_WIDE_FLOAT, "NVPTX has no floats wider than 64 bits"),
     ):
         if found := pattern.search(text):

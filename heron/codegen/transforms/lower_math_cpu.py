@@ -13,6 +13,7 @@ from __future__ import annotations
 from xdsl.dialects.builtin import ModuleOp
 from xdsl.ir import Attribute
 
+from heron.codegen.llvm.inline import has
 from heron.codegen.llvm.types import short_name
 from heron.codegen.transforms.lib.math_names import lower_to_calls
 from heron.codegen.transforms.options import TransformOptions
@@ -23,5 +24,7 @@ def run(module: ModuleOp, options: TransformOptions | None = None) -> None:
     lower_to_calls(module, _name)
 
 
-def _name(function: str, type_: Attribute) -> str:
-    return f"heron.{function}.{short_name(type_)}"
+def _name(function: str, type_: Attribute) -> str | None:
+    name = f"heron.{function}.{short_name(type_)}"
+    # LLVM calls the C library for the remainder of f64
+    return None if function == "fmod" and not has(name) else name

@@ -1,6 +1,7 @@
 """math.* functions -> calls of NVIDIA's libdevice (`__nv_expf`, `__nv_exp`, …). f16 and bf16 compute in f32.
 
-LLVM's NVPTX backend kills the process on most `llvm.*` math intrinsics, so none may reach it.
+LLVM's NVPTX backend kills the process on most `llvm.*` math intrinsics, so none may reach it. Nor may `frem`, which it
+computes from a rounded quotient: that is wrong by a whole divisor, or by more where the quotient has over 24 bits.
 
     %y = math.tanh %x : f32
     ->

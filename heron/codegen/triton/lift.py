@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from types import SimpleNamespace
 from typing import Any, cast
 
-from xdsl.dialects import arith, llvm, math
+from xdsl.dialects import arith, math
 from xdsl.dialects.builtin import BoolAttr, Float32Type, Float64Type, FloatAttr, IntegerType, StringAttr, i1, i8
 from xdsl.ir import Attribute, Block, Operation, SSAValue
 
@@ -32,7 +32,6 @@ _FUNCTIONS: dict[type[Operation], str] = {
     math.TruncOp: "trunc",
     math.CopySignOp: "copysign",
     math.SqrtOp: "sqrt",
-    llvm.FRemOp: "fmod",
 }
 #: ops that are the same on tensors
 _KEPT = frozenset({

@@ -83,8 +83,24 @@ def test_at_most_two_ulps(function: str, dtype: type) -> None:
     assert error[worst] <= 2.0, f"{name}{inputs} = {got[worst]!r}, exactly {exact[worst]!r}: {error[worst]} ULP"
 
 
+def test_remainders_are_exact() -> None:
+    """Also of quotients of 277 bits, and of dividends just below a multiple of the divisor."""
+    rng = np.random.default_rng(4)
+    x, y = samples(np.float32, -50, 50, 1), rng.permutation(samples(np.float32, -8, 8, 3))
+    with np.errstate(all="ignore"):
+        multiples = np.nextafter((rng.integers(1, 5000, x.size) * y).astype(np.float32), np.float32(0))
+    grid = np.meshgrid(x[:23], x[:23])
+    x, y = np.concatenate([x, multiples, grid[0].ravel()]), np.concatenate([y, y, grid[1].ravel()])
+    with np.errstate(all="ignore"):
+        exact, got = np.fmod(x, y), loops.run("heron.fmod.f32", x, y)
+    same = (exact.view(np.uint32) == got.view(np.uint32)) | np.isnan(exact) & np.isnan(got)
+    assert same.all(), list(zip(x[~same][:5], y[~same][:5], got[~same][:5], strict=True))
+
+
 @pytest.mark.skipif(platform.machine() != "x86_64", reason="reads x86 assembly")
-@pytest.mark.parametrize("name", ["exp.f32", "tanh.f32", "log.f64", "sin.f32", "pow.f32", "erf.f32", "atan2.f64"])
+@pytest.mark.parametrize(
+    "name", ["exp.f32", "tanh.f32", "log.f64", "sin.f32", "pow.f32", "erf.f32", "atan2.f64", "fmod.f32"]
+)
 def test_loops_vectorise(name: str) -> None:
     text = loops.loop_text(f"heron.{name}", "f")
     assert "vector.body" in loops.JIT.optimized(text)

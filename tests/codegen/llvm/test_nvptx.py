@@ -111,6 +111,11 @@ def test_wide_division_is_refused() -> None:
         nvptx.to_ptx(text)
 
 
+def test_an_inexact_remainder_is_refused() -> None:
+    with pytest.raises(HeronError, match="rounded quotient"):
+        nvptx.to_ptx("define float @f(float %a, float %b) {\n  %c = frem float %a, %b\n  ret float %c\n}\n")
+
+
 def test_unknown_architecture() -> None:
     with pytest.raises(HeronError) as caught:
         nvptx.to_ptx(KERNEL.replace("FUNCTION", "llvm.fabs.f32"), "gfx90a")

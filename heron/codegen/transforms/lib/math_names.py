@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from xdsl.dialects import arith, math
+from xdsl.dialects import arith, llvm, math
 from xdsl.dialects.builtin import Float32Type, Float64Type, IntegerType, ModuleOp
 from xdsl.ir import Attribute, Block, Operation, SSAValue
 
@@ -15,7 +15,8 @@ from heron.codegen.ir.editing import call, declare, function_table, functions, o
 from heron.codegen.llvm.types import is_float
 
 F32 = Float32Type()
-Namer = Callable[[str, Attribute], str]
+#: the function to call for a type; None: LLVM's instruction stays
+Namer = Callable[[str, Attribute], str | None]
 #: ops that are functions, not instructions
 FUNCTIONS: dict[type[Operation], str] = {
     math.ExpOp: "exp", math.Exp2Op: "exp2", math.ExpM1Op: "expm1", math.LogOp: "log", math.Log1pOp: "log1p",
@@ -23,6 +24,7 @@ FUNCTIONS: dict[type[Operation], str] = {
     math.TanOp: "tan", math.TanhOp: "tanh", math.SinhOp: "sinh", math.CoshOp: "cosh", math.AsinOp: "asin",
     math.AcosOp: "acos", math.AtanOp: "atan", math.Atan2Op: "atan2", math.AsinhOp: "asinh", math.AcoshOp: "acosh",
     math.AtanhOp: "atanh", math.ErfOp: "erf", math.CbrtOp: "cbrt", math.RsqrtOp: "rsqrt",
+    llvm.FRemOp: "fmod",
 }  # fmt: skip
 _ALL = frozenset({*FUNCTIONS, math.IPowIOp, math.FPowIOp})
 
@@ -50,6 +52,8 @@ def _lower(module: ModuleOp, table: dict, block: Block, op: Operation, namer: Na
         if isinstance(op, math.FPowIOp):
             operands[1] = insert(block, op, arith.SIToFPOp, operands[1], compute)
         name = namer("pow" if isinstance(op, math.FPowIOp) else FUNCTIONS[type(op)], compute)
+        if name is None:
+            return
         operands = [widen(block, op, v, compute) for v in operands]
     callee = declare(module, table, name, [v.type for v in operands], [compute])
     new = call(callee, operands, [compute])
