@@ -20,7 +20,7 @@ from tests.interplay import report
 from tests.interplay.library import families, library
 from tests.interplay.program import alone, draw, read
 from tests.interplay.reducing import keep
-from tests.interplay.running import TARGETS, XLA, Job, Outcome, drawn_targets, run
+from tests.interplay.running import SHARES, TARGETS, XLA, Job, Outcome, drawn_targets, run
 
 
 def main() -> int:
@@ -62,7 +62,7 @@ def main() -> int:
                     print(keep(jobs[index], outcome, a.out, a.timeout, a.limit), flush=True)
             if a.minutes and time.monotonic() - begin > 60 * a.minutes:
                 break
-    print(report.table(rows))
+    print(report.table(rows, a.targets))
     if a.json:
         a.json.write_text(json.dumps(report.summary(rows), indent=1) + "\n")
     return 1 if any(r["faults"] for r in rows) else 0
@@ -80,7 +80,7 @@ def _arguments() -> Any:
     p.add_argument(
         "--targets",
         default="",
-        help=f"of {','.join(TARGETS)},{XLA}; without it all but {XLA}; NAME/4 for every 4th program",
+        help=f"of {','.join(TARGETS)},{XLA}; NAME/4 for every 4th program; without it {SHARES}, and all for --program",
     )
     p.add_argument("--devices", type=int, default=0, help="spread the programs over as many at most, on cpu")
     p.add_argument("--alone", action="store_true", help="each fragment by itself")
@@ -94,7 +94,7 @@ def _arguments() -> Any:
     p.add_argument("--json", type=Path, help="write the summary to a file")
     p.add_argument("--list", action="store_true", help="print the fragments")
     a = p.parse_args()
-    a.targets = a.targets or ("cpu" if a.devices else ",".join(TARGETS))
+    a.targets = a.targets or ("cpu" if a.devices else ",".join(TARGETS) if a.program or a.alone else SHARES)
     return a
 
 

@@ -6,8 +6,13 @@ of rounding, up or down: how far results then spread is how well the question wa
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from functools import cache
+import hashlib
+import os
+import pickle
+from collections.abc import Callable, Sequence
+from functools import cache, lru_cache
+from importlib import metadata
+from pathlib import Path
 from typing import Any
 
 import ml_dtypes
@@ -34,13 +39,11 @@ class Stepwise:
         self.wide, self.rng = wide, rng
 
     def part(self, fragment: Fragment, arrays: Arrays) -> Arrays:
-        import jax
-
         given = [np.asarray(a) for a in arrays]
         if self.rng is not None:
             given = [moved(a, self.rng) for a in given]
-        with jax.enable_x64(self.wide):
-            found = [np.asarray(o) for o in _compiled(fragment.name)(*given)]
+        part = _part(fragment.name, self.wide, tuple((a.dtype.name, a.shape) for a in given))
+        found = [np.asarray(o) for o in part(*given)]
         if self.rng is None or fragment.exact:
             return found
         return [moved(a, self.rng, max(fragment.ulps / 64, 1)) for a in found]
@@ -65,25 +68,61 @@ class Stepwise:
         return [np.stack(column) for column in zip(*rows, strict=True)]
 
 
-@cache
-def _compiled(name: str) -> Any:
-    """A fragment as a program of its own, for any inputs."""
+#: where XLA's code of parts is kept for other processes, unless empty
+_FOLDER = ""
+#: how many parts a process holds at a time
+_HELD = 1024
+
+
+def keep_parts(folder: str) -> None:
+    """Keep XLA's code of parts in a folder: to read a part takes a twentieth of the time its compile takes."""
+    global _FOLDER
+    _FOLDER = folder
+
+
+@lru_cache(_HELD)
+def _part(name: str, wide: bool, arrays: tuple[tuple[str, tuple[int, ...]], ...]) -> Callable[..., Sequence[Any]]:
+    """A fragment as a program of its own, for arrays of these types and shapes."""
     import jax
+    from jax.experimental import serialize_executable
 
     from tests.interplay.library import library
 
-    function = library()[name].function
-    return jax.jit(lambda *a: jax.tree_util.tree_leaves(function(*a)), keep_unused=True, compiler_options=QUICK)
+    with jax.enable_x64(wide):
+        key = hashlib.sha256(repr((name, wide, arrays)).encode()).hexdigest()[:16]
+        path = Path(_FOLDER, _stamp(), f"{name}-{key}") if _FOLDER else None
+        if path is not None and path.exists():
+            return _with_types(serialize_executable.deserialize_and_load(*pickle.loads(path.read_bytes())), wide)
+        function = library()[name].function
+        jitted = jax.jit(lambda *a: jax.tree_util.tree_leaves(function(*a)), keep_unused=True, compiler_options=QUICK)
+        made = jitted.lower(*[jax.ShapeDtypeStruct(shape, np.dtype(type_)) for type_, shape in arrays]).compile()
+        if path is not None:
+            path.parent.mkdir(parents=True, exist_ok=True)
+            written = path.parent / f"{path.name}.{os.getpid()}"
+            written.write_bytes(pickle.dumps(serialize_executable.serialize(made)))
+            written.replace(path)
+        return _with_types(made, wide)
+
+
+def _with_types(compiled: Callable[..., Sequence[Any]], wide: bool) -> Callable[..., Sequence[Any]]:
+    """`compiled`, called with JAX's 64-bit types on or off."""
+    import jax
+
+    def call(*arrays: np.ndarray) -> Sequence[Any]:
+        with jax.enable_x64(wide):
+            return compiled(*arrays)
+
+    return call
 
 
 @cache
-def keep_parts(folder: str) -> None:
-    """Keep XLA's code of parts in a folder: a part read from there takes a third of the time."""
-    import jax
-
-    jax.config.update("jax_compilation_cache_dir", folder)
-    jax.config.update("jax_persistent_cache_min_compile_time_secs", 0)
-    jax.config.update("jax_persistent_cache_min_entry_size_bytes", -1)
+def _stamp() -> str:
+    """Changes with what the code of a part follows from: the fragments, and XLA."""
+    found = hashlib.sha256(metadata.version("jaxlib").encode())
+    here = Path(__file__).parent
+    for path in (here / "spliced.py", *sorted((here / "fragments").glob("*.py"))):
+        found.update(path.read_bytes())
+    return found.hexdigest()[:16]
 
 
 def moved(array: np.ndarray, rng: np.random.Generator, units: float = 1) -> np.ndarray:

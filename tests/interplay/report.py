@@ -71,11 +71,12 @@ def summary(rows: Sequence[dict[str, Any]]) -> dict[str, Any]:
     }
 
 
-def table(rows: Sequence[dict[str, Any]]) -> str:
-    """Outcomes by target."""
+def table(rows: Sequence[dict[str, Any]], targets: str) -> str:
+    """Outcomes by target, and which targets ran which programs."""
     found = summary(rows)
+    total = sum(found["seconds"].values())
     lines = [
-        f"{found['programs']} programs",
+        f"{found['programs']} programs on {targets} (/N: those whose number N divides), {round(total, 1)} CPU seconds",
         f"{'target':12}" + "".join(f"{k:>11}" for k in KINDS) + f"{'seconds':>11}",
     ]
     for target, kinds in found["targets"].items():
