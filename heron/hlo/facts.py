@@ -13,6 +13,7 @@ import functools
 from collections.abc import Callable, Sequence
 from typing import Any
 
+from heron.hlo.exact import holds_all
 from heron.hlo.ir.computation import Computation
 from heron.hlo.ir.instruction import Instruction
 from heron.hlo.ir.op import Op, Trait, all_ops, get
@@ -151,7 +152,16 @@ def linear_groups(i: Instruction) -> list[tuple[int, ...]]:
     types = {o.shape.element_type for o in i.operands if o.shape.is_array}
     if is_product(i) and types != {i.shape.element_type} and any(t.is_integer for t in types):
         return []  # summands wrap in another type than the result
+    if Trait.CONVERTS in op.traits and not _converts_sums(i):
+        return []
     return [tuple(n for name in group.split() for n in _numbers(i, name)) for group in op.linear]
+
+
+def _converts_sums(i: Instruction) -> bool:
+    """Whether the conversion of a sum is the sum of the conversions: summands that are integers wrap before it, and
+    those that lose digits lose more of them."""
+    old, new = i.operands[0].shape.element_type, i.shape.element_type
+    return not old.is_integer and old.kind != "pred" and holds_all(old, new)
 
 
 def _numbers(i: Instruction, name: str) -> range:

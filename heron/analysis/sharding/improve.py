@@ -401,16 +401,17 @@ class Search:
 
     # -- the outcome -------------------------------------------------------------------------------------------------
     def changes(self) -> Iterator[Change]:
-        """The values whose sharding changes. A partial sum gets the sharding that its first user needs; what every
-        device can make, too."""
+        """The values whose sharding changes. A partial sum gets the sharding that its first user needs, and stays one
+        where it was wanted as one; what every device can make gets the first user's, too."""
         needs: dict[Instruction, TensorSharding] = {}
         for i in reversed(self.order):
             if i in self.fixed or not self.is_chosen(i):
                 continue
             after, before = self.has[i], self._wanted(i)
             if after is None or after.unreduced:
+                sums = before.unreduced if after is not None else frozenset[int]()
                 after = next((need for u in i.users for need in self._made_for(u, i, needs)), before)
-                after = TensorSharding.closed(after.dims, manual=after.manual)
+                after = TensorSharding.closed(after.dims, sums.difference(*after.dims), after.manual)
             elif i not in self._choices or self._choices[i] == self.first[i]:
                 after = before
             needs[i] = after

@@ -13,6 +13,7 @@ from heron.analysis.sharding.rule import OpRule
 from heron.analysis.sharding.rules import rule_of
 from heron.analysis.values.splat import is_splat, splat_value
 from heron.hlo import facts
+from heron.hlo.calls import markers
 from heron.hlo.ir.instruction import Instruction
 from heron.hlo.ir.shape import Shape
 from heron.hlo.sharding.atoms import AtomicMesh, TensorSharding
@@ -104,7 +105,8 @@ def _linear_groups(i: Instruction, operands: Sequence[TensorSharding | None]) ->
     if len(operands) != len(i.operands):
         return ()
     found: list[tuple[int, ...]] = []
-    for group in facts.linear_groups(i):
+    is_marker = i.opcode == "custom-call" and markers.is_identity(i)
+    for group in [(0,)] if is_marker else facts.linear_groups(i):
         if not all(_is_finite(o) for n, o in enumerate(i.operands) if n not in group):
             continue
         partial = tuple(n for n in group if (s := operands[n]) is not None and s.unreduced)

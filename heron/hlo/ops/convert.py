@@ -28,6 +28,7 @@ class Convert(Op):
     """
 
     operands = ("operand",)
+    linear = ("operand",)
     traits = {Trait.ELEMENTWISE, Trait.CHANGES_TYPE, Trait.CONVERTS}
 
     def shape(self, i: Instruction, x: Shape) -> Shape:

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-import ml_dtypes
-
 from heron.analysis.cost.program import trips_of
+from heron.hlo.exact import holds_all
 from heron.hlo.facts import combiner, identity
 from heron.hlo.ir.instruction import Instruction
 from heron.hlo.ir.module import Module
@@ -134,9 +133,7 @@ def _is_widened(i: Instruction, loop: Instruction) -> bool:
     narrow, wide = i.operands[0].shape.element_type, i.shape.element_type
     if not (narrow.is_float and wide.is_float):
         return False
-    before, after = ml_dtypes.finfo(narrow.dtype), ml_dtypes.finfo(wide.dtype)
-    holds_all = before.nmant <= after.nmant and before.maxexp <= after.maxexp
-    return holds_all and (trips_of(loop) or 0) * narrow.bits >= wide.bits
+    return holds_all(narrow, wide) and (trips_of(loop) or 0) * narrow.bits >= wide.bits
 
 
 def _move_out(loop: Instruction, index: int) -> None:

@@ -249,13 +249,11 @@ def sort(c: Case) -> Value:
     return c.add(text, dims), dims, "f32"
 
 
-@family
-def loop(c: Case) -> Value:
-    dims = c.sizes(c.draw.randrange(1, 3))
+def _loop(c: Case, dims: list[int], body: Sequence[str]) -> str:
+    """A loop of three rounds, from a parameter on. `body` makes `y` of `x` and the round `n`; ``$`` is their shape."""
     shape = f"f32[{','.join(map(str, dims))}]"
-    carried = [str(c.mesh.write(c.sharding(0))), str(c.mesh.write(c.sharding(len(dims))))]
-    both = "{" + ", ".join(carried) + "}"
-    inner = str(c.mesh.write(c.sharding(len(dims))))
+    both = "{" + ", ".join([c.written(0, "s32"), c.written(len(dims))]) + "}"
+    lines = "\n  ".join(line.replace("$", shape) for line in body)
     c.calls.append(
         f"""body {{
   t = (s32[], {shape}) parameter(0), sharding={both}
@@ -263,7 +261,7 @@ def loop(c: Case) -> Value:
   x = {shape} get-tuple-element(t), index=1
   one = s32[] constant(1)
   m = s32[] add(n, one)
-  y = {shape} add(x, x), sharding={inner}
+  {lines}
   ROOT r = (s32[], {shape}) tuple(m, y)
 }}
 condition {{
@@ -276,7 +274,32 @@ condition {{
     x, zero = c.parameter(dims), c.scalar("0", "s32")
     c.lines.append(f"  t = (s32[], {shape}) tuple({zero}, {x})")
     c.lines.append(f"  w = (s32[], {shape}) while(t), condition=condition, body=body, sharding={both}")
-    return c.add("get-tuple-element(w), index=1", dims), dims, "f32"
+    return c.add("get-tuple-element(w), index=1", dims)
+
+
+@family
+def loop(c: Case) -> Value:
+    dims = c.sizes(c.draw.randrange(1, 3))
+    return _loop(c, dims, [f"y = $ add(x, x), sharding={c.written(len(dims))}"]), dims, "f32"
+
+
+@family
+def filling_loop(c: Case) -> Value:
+    """Each round reads a slice of what is carried, and writes another one, which may be a partial sum."""
+    dims = c.sizes(c.draw.randrange(1, 4))
+    part = [1, *dims[1:]]
+    small = f"f32[{','.join(map(str, part))}]"
+    numbers = ", ".join(["zero"] * (len(dims) - 1))
+    starts = f"n, {numbers}" if numbers else "n"
+    sizes = ",".join(map(str, part))
+    a, b, d = (c.written(len(dims)) for _ in range(3))
+    body = [
+        "zero = s32[] constant(0)",
+        f"s = {small} dynamic-slice(x, {starts}), dynamic_slice_sizes={{{sizes}}}, sharding={a}",
+        f"u = {small} add(s, s), sharding={b}",
+        f"y = $ dynamic-update-slice(x, u, {starts}), sharding={d}",
+    ]
+    return _loop(c, dims, body), dims, "f32"
 
 
 @family

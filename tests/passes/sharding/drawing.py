@@ -48,15 +48,20 @@ class Case:
     parameters: int = 0
     calls: list[str] = field(default_factory=list)
 
-    def sharding(self, rank: int) -> TensorSharding:
-        """A random split of so many dimensions."""
+    def sharding(self, rank: int, sums: bool = False) -> TensorSharding:
+        """A random split of so many dimensions; with `sums` sometimes a partial sum along atoms that split none."""
         atoms = list(range(len(self.mesh.sizes)))
         self.draw.shuffle(atoms)
         dims: list[list[int]] = [[] for _ in range(rank)]
         for atom in atoms:
             if rank and self.draw.random() < 0.7:
                 dims[self.draw.randrange(rank)].append(atom)
-        return TensorSharding.closed(dims)
+        free = [a for a in atoms if not any(a in axes for axes in dims)]
+        return TensorSharding.closed(dims, free if sums and self.draw.random() < 0.3 else ())
+
+    def written(self, rank: int, kind: str = "f32") -> str:
+        """The text of a random sharding of a value."""
+        return str(self.mesh.write(self.sharding(rank, kind == "f32")))
 
     def size(self) -> int:
         """A size of a dimension; one in three does not divide by the parts."""
@@ -69,7 +74,7 @@ class Case:
     def add(self, text: str, dims: Sequence[int], kind: str = "f32", last: bool = False) -> str:
         """An instruction with a random sharding; its name."""
         name = f"v{len(self.lines)}"
-        written = self.mesh.write(self.sharding(len(dims)))
+        written = self.written(len(dims), kind)
         root = "ROOT " * last
         self.lines.append(f"  {root}{name} = {kind}[{','.join(map(str, dims))}] {text}, sharding={written}")
         return name

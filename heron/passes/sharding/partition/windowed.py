@@ -108,7 +108,7 @@ def is_still(w: WindowDim) -> bool:
 
 
 def toward(sharding: TensorSharding, wanted: TensorSharding) -> TensorSharding:
-    """`sharding`, split further as `wanted` is where that takes no transfer."""
+    """`sharding`, split further as `wanted` is where that takes no transfer; partial sums stay so."""
     used = set(sharding.used)
     dims = list(sharding.dims)
     for d, (old, new) in enumerate(zip(sharding.dims, wanted.dims, strict=True)):
@@ -116,7 +116,7 @@ def toward(sharding: TensorSharding, wanted: TensorSharding) -> TensorSharding:
         if new[: len(old)] == old and used.isdisjoint(more):
             dims[d] = new
             used.update(more)
-    return TensorSharding.closed(dims, manual=sharding.manual)
+    return TensorSharding.closed(dims, sharding.unreduced, sharding.manual)
 
 
 def meeting(
@@ -125,14 +125,15 @@ def meeting(
     """The shardings in which an op takes a part and makes an array of `dims`: what is smaller is moved.
 
     Along moving dimensions, elements come to other places. Where the part is whole along one of them, it stays so, and
-    each device takes from it what it needs.
+    each device takes from it what it needs. Partial sums stay so, but along atoms that split the array afterwards.
     """
     s = part.sharding
     goal = wanted if prod(dims) > prod(part.dims) else toward(s, wanted)
     taken = [
         () if moving(d) and not s.dims[d] and s.used.isdisjoint(axes) else axes for d, axes in enumerate(goal.dims)
     ]
-    return TensorSharding.closed(taken, manual=s.manual), TensorSharding.closed(goal.dims, manual=s.manual)
+    sums = s.unreduced.difference(*goal.dims)
+    return TensorSharding.closed(taken, sums, s.manual), TensorSharding.closed(goal.dims, sums, s.manual)
 
 
 def nothing(p: Partitioner, shape: Shape, manual: frozenset[int]) -> Part:

@@ -5,12 +5,12 @@ from __future__ import annotations
 import numpy as np
 
 from heron.analysis.values.splat import splat_value
+from heron.hlo.exact import exact_range
 from heron.hlo.ir.instruction import Instruction
 from heron.hlo.ir.literal import Literal, scalar
 from heron.hlo.ir.types import ElementType
 from heron.passes.rewriting.dimensions import common_groups, squeezed
 from heron.passes.rewriting.rules import Builder, rule
-from heron.passes.simplify.algebraic.convert import exact_range
 
 #: constants longer than this are not looked through
 _LONGEST = 1 << 16

@@ -23,9 +23,12 @@ if TYPE_CHECKING:
     from heron.passes.sharding.partition.context import Partitioner
 
 
-@partitions("dynamic-slice")
+@partitions("dynamic-slice", keeps_sums=True)
 def partition_dynamic_slice(p: Partitioner, i: Instruction, operands: list[Part]) -> Part:
-    """Each device gives the elements it has, and the sum over devices is the slice; or the array is gathered."""
+    """Each device gives the elements it has, and the sum over devices is the slice; or the array is gathered.
+
+    Of a partial sum the slice is one as well: fewer elements are added up.
+    """
     x, sizes = operands[0], i.dynamic_slice_sizes
     wanted = p.wanted(i)
     moving = [d for d, (size, n) in enumerate(zip(sizes, x.dims, strict=True)) if size != n]
@@ -37,7 +40,8 @@ def partition_dynamic_slice(p: Partitioner, i: Instruction, operands: list[Part]
     split = [d for d in moving if x.sharding.dims[d]]
     zero = nothing_added(x.shape.element_type)
     if split and (zero is None or not _is_cheaper_summed(p, x, sizes, split)):
-        x = p.reshard(x, TensorSharding.closed(_without(x.sharding.dims, split), manual=x.sharding.manual))
+        kept = _without(x.sharding.dims, split)
+        x = p.reshard(x, TensorSharding.closed(kept, x.sharding.unreduced, x.sharding.manual))
         split = []
     local = tuple(s if d in moving else n for d, (s, n) in enumerate(zip(sizes, x.local_dims, strict=True)))
     starts = clamped_starts(p, i, operands[1:], x, sizes, moving)
@@ -53,12 +57,15 @@ def partition_dynamic_slice(p: Partitioner, i: Instruction, operands: list[Part]
     dims = _without(x.sharding.dims, split)
     if x.shape.element_type is PRED and axes:
         value, axes = p.all_reduce(value, axes, "or"), ()
-    return Part(value, i.shape, TensorSharding.closed(dims, axes, x.sharding.manual))
+    return Part(value, i.shape, TensorSharding.closed(dims, x.sharding.unreduced.union(axes), x.sharding.manual))
 
 
-@partitions("dynamic-update-slice")
+@partitions("dynamic-update-slice", keeps_sums=True)
 def partition_dynamic_update_slice(p: Partitioner, i: Instruction, operands: list[Part]) -> Part:
-    """Each device writes what its share has of the slice. The array stays where it is; the update comes to it."""
+    """Each device writes what its share has of the slice. The array stays where it is; the update comes to it.
+
+    Into a partial sum each device writes a summand of the update: of one that is whole, all but one write zeros.
+    """
     x, update = operands[:2]
     x = p.reshard(x, toward(x.sharding, p.wanted(i)))
     sizes = update.dims
@@ -68,7 +75,10 @@ def partition_dynamic_update_slice(p: Partitioner, i: Instruction, operands: lis
     known = known_starts(i, 2, sizes)
     stay = [d for d in moving if d in known and update.sharding.dims[d]]
     kept = _without(x.sharding.dims, [d for d in moving if d not in stay])
-    update = p.reshard(update, TensorSharding.closed(kept, manual=x.sharding.manual))
+    sums = x.sharding.unreduced
+    if sums:
+        p.decide(True, f"the array stays a sum over {p.mesh.text(sorted(sums))}, and so does what is written into it")
+    update = p.reshard(update, TensorSharding.closed(kept, sums, x.sharding.manual))
     starts = clamped_starts(p, i, operands[2:], x, sizes, moving)
     value = update.value
     shares = {d: _Overlap.of(p, x, d, sizes[d], starts[d]) for d in moving if x.sharding.dims[d]}
@@ -195,9 +205,8 @@ def _is_cheaper_summed(p: Partitioner, x: Part, sizes: Sequence[int], split: Seq
 
 def _kept(old: TensorSharding, new: TensorSharding, dims: Sequence[int]) -> TensorSharding:
     """`new`, with these dimensions split as in `old`."""
-    return TensorSharding.closed(
-        [old.dims[d] if d in dims else axes for d, axes in enumerate(new.dims)], manual=old.manual
-    )
+    taken = [old.dims[d] if d in dims else axes for d, axes in enumerate(new.dims)]
+    return TensorSharding.closed(taken, old.unreduced, old.manual)
 
 
 def _without(axes: Sequence[Axes], dims: Sequence[int]) -> list[Axes]:

@@ -22,9 +22,9 @@ if TYPE_CHECKING:
 Bounds = tuple[int, int, int]
 
 
-@partitions("slice")
+@partitions("slice", keeps_sums=True)
 def partition_slice(p: Partitioner, i: Instruction, operands: list[Part]) -> Part:
-    """Whole dimensions are cut first; then shares take elements along each split one."""
+    """Whole dimensions are cut first; then shares take elements along each split one. Partial sums stay so."""
     return sliced(p, i, operands[0], i.slice)
 
 
