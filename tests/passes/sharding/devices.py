@@ -18,11 +18,17 @@ from heron.passes.devices import device_pipelines
 from heron.passes.framework.context import PassContext
 from heron.passes.framework.shares import is_partitioned, joined, shares
 from heron.passes.sharding.partition.program import partitioned
+from tests.passes.sharding.reshards import watched
 
 
 def partition(module: Module, ctx: PassContext | None = None) -> Module:
-    """The program of one device, verified. `module` has a sharding for each value that is split."""
-    made = partitioned(module, ProgramShardings.read(module), ctx or PassContext())
+    """The program of one device, verified. `module` has a sharding for each value that is split.
+
+    Asserts that no reshard makes a share larger than both of its ends where there is a way without that.
+    """
+    with watched() as reshards:
+        made = partitioned(module, ProgramShardings.read(module), ctx or PassContext())
+    assert not reshards.avoidable, reshards.avoidable
     verify(made)
     return made
 
@@ -145,8 +151,10 @@ def _agree_compiled(
     for i in made.instructions():
         if i.opcode != "parameter" and i.name not in names:
             i.extras.pop("sharding", None)
-    for pipeline in device_pipelines().values():
-        pipeline.run(made, PassContext())
+    with watched() as reshards:
+        for pipeline in device_pipelines().values():
+            pipeline.run(made, PassContext())
+    assert not reshards.avoidable, reshards.avoidable
     verify(made)
     if not is_partitioned(made):  # no value is split
         return made

@@ -33,6 +33,7 @@ from heron.passes.framework.checks import difference
 from heron.passes.framework.context import PassContext
 from heron.passes.framework.shares import joined, shares
 from tests.passes.sharding.devices import inputs_of
+from tests.passes.sharding.reshards import watched
 
 #: elements of the largest array that is evaluated, and how many times as many all arrays of a module may have
 LARGEST, ALL = 1 << 14, 16
@@ -137,6 +138,19 @@ def main() -> None:
     parser.add_argument("--largest", type=int, default=LARGEST, help="elements of the largest array that is evaluated")
     parser.add_argument("--show", action="store_true", help="print the modules that differ or fail")
     args = parser.parse_args()
+    with watched() as reshards:
+        counts = _compared(args)
+    print()
+    for word, count in counts.most_common():
+        print(f"{word:24s} {count:5d}")
+    print(f"reshards: {reshards.seen}; a share on the way is larger than both ends in {len(reshards.beyond)}")
+    for text in reshards.avoidable:
+        print(f"where a way without that exists: {text}")
+    sys.exit(bool(counts["differs"] + counts["failed"] or reshards.avoidable))
+
+
+def _compared(args: argparse.Namespace) -> Counter[str]:
+    """What became of the modules of a file, and how many of each."""
     counts: Counter[str] = Counter()
     end = time.monotonic() + (args.seconds or 1e9)
     for name, text, devices in modules(args.file.read_text()):
@@ -153,10 +167,7 @@ def main() -> None:
             )
             if args.show:
                 print(text)
-    print()
-    for word, count in counts.most_common():
-        print(f"{word:24s} {count:5d}")
-    sys.exit(bool(counts["differs"] + counts["failed"]))
+    return counts
 
 
 if __name__ == "__main__":
