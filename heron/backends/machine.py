@@ -112,6 +112,10 @@ class Machine(ABC):
     def code_text(self, llvm: str) -> tuple[str, str]:
         """The stage that LLVM makes of such a text, and its text: asm, or ptx. Raises TGT003 where there is none."""
 
+    def block_stages(self, use: KernelUse) -> dict[str, str]:
+        """The texts of a block kernel on the way to code, by stage. Raises TGT003 or GEN016 where there are none."""
+        raise no_stage(self.target, "ptx")
+
     def transform_options(self, uses: dict[str, KernelUse]) -> TransformOptions:
         """The options of the MLIR transforms: facts about the machine and the kernels' launches."""
         return TransformOptions(

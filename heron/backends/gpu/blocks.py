@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from heron.analysis.blocks.config import config_of
 from heron.backends.lower import KernelUse
 from heron.codegen.llvm import code_cache
-from heron.codegen.triton.compile import BlockCode, compile_block, versions
+from heron.codegen.triton.compile import BlockCode, compile_block, stage_texts, versions
 from heron.codegen.triton.text import to_ttir
 from heron.targets import Target
 
@@ -37,6 +37,13 @@ def texts(uses: dict[str, KernelUse]) -> Iterator[str]:
 def codes(uses: dict[str, KernelUse], target: Target, cache: CodeCache | None = None) -> dict[str, BlockCode]:
     """The machine code of each block kernel. Raises GEN016 without Triton, or when it refuses one."""
     return {name: _code(use, target, cache) for name, use in of(uses).items()}
+
+
+def stages(use: KernelUse, target: Target) -> dict[str, str]:
+    """The texts of a block kernel on Triton's way to PTX. Raises GEN016 without Triton, or when it refuses."""
+    config = config_of(use.instruction)
+    assert config is not None
+    return stage_texts(to_ttir(use.kernel.module), use.kernel.name, config, target.llvm_cpu)
 
 
 def _code(use: KernelUse, target: Target, cache: CodeCache | None) -> BlockCode:

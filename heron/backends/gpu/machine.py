@@ -68,6 +68,9 @@ class GpuMachine(Machine):
     def code_text(self, llvm: str) -> tuple[str, str]:
         return "ptx", self.ptx(llvm)
 
+    def block_stages(self, use: KernelUse) -> dict[str, str]:
+        return blocks.stages(use, self.target)
+
     def abis(self, uses: dict[str, KernelUse]) -> dict[str, KernelAbi]:
         """The calling convention and the launch of each kernel, by its name."""
         launches = {name: use.kernel.launch for name, use in uses.items()}

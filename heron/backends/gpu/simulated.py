@@ -54,6 +54,9 @@ class SimMachine(GpuMachine):
     def code_text(self, llvm: str) -> tuple[str, str]:
         raise no_stage(self.target, "asm")  # what runs is made of coroutines, not of this text alone
 
+    def block_stages(self, use: KernelUse) -> dict[str, str]:
+        raise no_stage(self.target, "ptx")
+
     def cubin(self, uses: dict[str, KernelUse]) -> bytes:
         raise no_stage(self.target, "cubin")
 

@@ -87,6 +87,11 @@ def noting() -> Iterator[Origins]:
         noted = before
 
 
+def computing(name: str) -> AbstractContextManager[None]:
+    """Ops made meanwhile compute that instruction."""
+    return nullcontext() if noted is None else noted.within(name)
+
+
 def inside(name: str) -> AbstractContextManager[None]:
     """Ops made meanwhile compute that instruction, whatever its own computation is made of."""
     return nullcontext() if noted is None else noted.within(name, hold=True)

@@ -64,7 +64,7 @@ class Accesses(Positions):
         found = b.known[level].get(key)
         if found is None:
             op = LoadOp(operands)
-            b.blocks[level].add_op(op)
+            b.put(level, op)
             found = b.known[level][key] = op.result
         value = Tile(found, axes)
         return self._compare("ne", value, 0) if i.shape.element_type is PRED else value

@@ -34,6 +34,21 @@ class BlockCode:
 
 def compile_block(text: str, name: str, config: BlockConfig, sm: str) -> BlockCode:
     """The code of the kernel `name` in `text` for a GPU such as `sm_90`. Raises GEN016 when Triton refuses."""
+    made = _compiled(text, name, config, sm)
+    facts = made.metadata
+    scratch = facts.global_scratch_size
+    if facts.profile_scratch_size or scratch and not config.tma:
+        raise HeronError("GEN016", f"block kernel '{name}' needs scratch memory", why="only TMA descriptors get it")
+    return BlockCode(name, made.asm["ptx"], made.asm["cubin"], facts.num_warps, facts.shared, scratch=scratch)
+
+
+def stage_texts(text: str, name: str, config: BlockConfig, sm: str) -> dict[str, str]:
+    """The texts of a kernel on Triton's way to PTX, by Triton's names. Raises GEN016 when Triton refuses."""
+    made = _compiled(text, name, config, sm)
+    return {stage: made.asm[stage] for stage in ("ttir", "ttgir", "llir", "ptx")}
+
+
+def _compiled(text: str, name: str, config: BlockConfig, sm: str) -> Any:
     if why := missing():
         raise HeronError(
             "GEN016", f"block kernel '{name}' has no code", why=why, hint="install Triton, or compile with triton=off"
@@ -52,15 +67,10 @@ def compile_block(text: str, name: str, config: BlockConfig, sm: str) -> BlockCo
         path = Path(folder) / f"{name}.ttir"
         path.write_text(spelled(text, versions()))
         try:
-            made: Any = triton.compile(str(path), target=target, options=options)
+            return triton.compile(str(path), target=target, options=options)
         except Exception as error:  # MLIR's refusals come as exceptions of many kinds
             why = str(error).strip() or type(error).__name__
             raise HeronError("GEN016", f"Triton refuses block kernel '{name}'", why=why) from error
-    facts = made.metadata
-    scratch = facts.global_scratch_size
-    if facts.profile_scratch_size or scratch and not config.tma:
-        raise HeronError("GEN016", f"block kernel '{name}' needs scratch memory", why="only TMA descriptors get it")
-    return BlockCode(name, made.asm["ptx"], made.asm["cubin"], facts.num_warps, facts.shared, scratch=scratch)
 
 
 def spelled(text: str, version: str) -> str:

@@ -31,6 +31,7 @@ from heron.codegen.elemental.arithmetic import binary
 from heron.codegen.elemental.convert import convert
 from heron.codegen.elemental.floats import narrow, widen
 from heron.codegen.elemental.values import scalar_of
+from heron.codegen.ir import origins
 from heron.codegen.ir.dialects.triton import (
     DotOp,
     FuncOp,
@@ -157,7 +158,8 @@ class BlockEmitter(Accesses):
         found = self._values.get(key)
         if found is not None and self._is_live(found):
             return found
-        found = self._values[key] = self._compute(i, index, guard)
+        with origins.computing(i.name):
+            found = self._values[key] = self._compute(i, index, guard)
         return found
 
     def _is_live(self, tile: Tile) -> bool:
@@ -259,7 +261,7 @@ class BlockEmitter(Accesses):
             properties={"axis": IntegerAttr(at, i32)},
             regions=[Region(body)],
         )
-        self.b.blocks[self.b.level(value.value)].add_op(op)
+        self.b.put(self.b.level(value.value), op)
         return Tile(op.results[0], left)
 
     def _combined(self, a: Tile, c: Tile, opcode: str, t: ElementType, i: Instruction) -> Tile:
@@ -346,7 +348,7 @@ class BlockEmitter(Accesses):
         t, precision = i.operands[0].shape.element_type, self.config.precision if parts[0].element == f32 else "ieee"
         most = min(IMPRECISE, b.axes[k_axis].size) if t.is_float and t.bits == 8 else 0
         op = DotOp(a, c, start.value, precision, most)
-        b.blocks[max(map(b.level, op.operands))].add_op(op)
+        b.put(max(map(b.level, op.operands)), op)
         return Tile(op.result, start.axes)
 
     def _one_axis(self, index: Sequence[Expr], i: Instruction) -> int:

@@ -32,7 +32,7 @@ def fetch(
     if descriptor is None:
         counts = [b.integer(count) for _, count, _ in sides]
         made = MakeTensorDescriptorOp(pointer, counts, [b.integer(n, i64) for n in (stride, 1)], type_)
-        b.blocks[0].add_op(made)
+        b.put(0, made)
         descriptor = b.known[0][key] = made.result
     places = [b.integer(0) if start is None else start for _, _, start in sides]
     level = max(map(b.level, (descriptor, *places)))
@@ -40,6 +40,6 @@ def fetch(
     value = b.known[level].get(key)
     if value is None:
         load = DescriptorLoadOp(descriptor, places)
-        b.blocks[level].add_op(load)
+        b.put(level, load)
         value = b.known[level][key] = load.result
     return Tile(value, axes)

@@ -17,6 +17,7 @@ from xdsl.dialects.builtin import (
 )
 from xdsl.ir import Attribute, Block, Operation, SSAValue
 
+from heron.codegen.ir import origins
 from heron.codegen.ir.dialects.triton import BroadcastOp, ExpandDimsOp, SplatOp, TransOp
 
 _NONE: Mapping[str, Attribute] = {}
@@ -74,13 +75,19 @@ class TileBuilder:
                 return scope[key]
         made = kind.create(operands=operands, result_types=(result,), properties=dict(properties))
         level = max(map(self.level, operands), default=0)
-        self.blocks[level].add_op(made)
+        self.put(level, made)
         self.known[level][key] = made.results[0]
         return made.results[0]
 
     def add(self, op: Operation) -> Operation:
         """Append an op made elsewhere to the innermost block."""
-        self.blocks[-1].add_op(op)
+        return self.put(-1, op)
+
+    def put(self, level: int, op: Operation) -> Operation:
+        """Append an op made elsewhere to the block inside that many loops."""
+        if origins.noted is not None:
+            origins.noted.note(op, None)
+        self.blocks[level].add_op(op)
         return op
 
     @contextmanager

@@ -4,7 +4,8 @@ The kernels are lowered again, one at a time: the compile itself lowers many tog
 
 Stored for each kernel: its ``name``, ``emitter``, ``instruction`` and ``names`` (the HLO instructions in it), and
 ``steps``: pairs of a name and a text. A text has ``lines``, ``of`` (for each line the number of its instruction in
-``names``, -1 where there is none) and, from the second MLIR step on, ``from`` (the line of the step before, or -1).
+``names``, -1 where there is none) and, from the second MLIR step on, ``from`` (the line of the step before, or -1);
+``base`` is the number of the step that ``from`` means where it is an earlier one.
 """
 
 from __future__ import annotations
@@ -25,6 +26,7 @@ from heron.codegen.transforms import pipeline
 from heron.codegen.triton.text import to_ttir
 from heron.errors import HeronError
 from heron.trace import Trace
+from heron.view.record import triton_lines
 from heron.view.record.versions import OPTIONS
 
 if TYPE_CHECKING:
@@ -51,7 +53,7 @@ def _kernel(machine: Machine, use: KernelUse, origins: Origins) -> dict[str, Any
     numbers = {name: n for n, name in enumerate(names)}
     steps: list[tuple[str, Text]] = [("hlo", _hlo_text(hlo))]
     if use.kernel.emitter == "block":
-        steps.append(("triton", _plain(to_ttir(use.kernel.module))))
+        steps += _block_steps(machine, use, origins, numbers)
     else:
         steps += _steps(machine, use, origins, numbers)
     return {
@@ -78,9 +80,21 @@ def _hlo_text(instructions: list[Instruction]) -> Text:
     return {"lines": lines, "of": list(range(len(lines)))}
 
 
-def _plain(text: str) -> Text:
-    lines = text.rstrip("\n").split("\n")
-    return {"lines": lines, "of": [-1] * len(lines)}
+def _block_steps(
+    machine: Machine, use: KernelUse, origins: Origins, numbers: dict[str, int]
+) -> Iterator[tuple[str, Text]]:
+    _, ops = _printed(use.kernel.module)
+    lines = to_ttir(use.kernel.module).rstrip("\n").split("\n")
+    of = _origins(ops, origins, numbers)
+    yield "triton", {"lines": lines, "of": of}
+    try:
+        made = machine.block_stages(use)
+    except HeronError:  # a simulated GPU has no such stages; or there is no Triton, which the compile has told
+        return
+    for stage, text in made.items():
+        kept, places = triton_lines.located(stage, text)
+        back = [n - 1 if 0 < n <= len(lines) else -1 for n in places]
+        yield stage, {"lines": kept, "of": [of[n] if n >= 0 else -1 for n in back], "from": back, "base": 1}
 
 
 def _steps(machine: Machine, use: KernelUse, origins: Origins, numbers: dict[str, int]) -> Iterator[tuple[str, Text]]:
