@@ -36,15 +36,20 @@ class AutoReport:
             return
         what = f"no shardings were found with which a device needs no more than {size(self.limit)}"
         alone = size(self.found.before.memory)
-        why = f"with the best of {self.found.tries} it needs {size(peak)}, with nothing split about {alone}"
+        why = f"the best of {self.found.tries} programs needs {size(peak)}; with no parameter split more, about {alone}"
+        if self.found.tries == 1:
+            why = f"no parameter is left to split, and the program needs {size(peak)}"
         hint = f"more than {devices} devices, a higher --memory, or recomputation in the program"
         raise HeronError("CLI065", what, where=f"--memory {size(self.limit)}", why=why, hint=hint)
 
     def lines(self) -> list[str]:
         """The outcome in words."""
-        before, after = self.found.before, self.found.after
+        before, after, tries = self.found.before, self.found.after, self.found.tries
+        if tries == 1:
+            return ["--auto had nothing to choose: no parameter without a sharding can be split"]
+        chosen = " ".join(f"--in {o}" for o in self.options) or "to split no parameter more"
         return [
-            f"chosen, of {self.found.tries} programs: {' '.join(f'--in {o}' for o in self.options) or 'nothing'}",
+            f"chosen, of {tries} programs: {chosen}",
             f"cost of a run, in bytes sent: {size(before.cost)} → {size(after.cost)};"
             f" estimated memory of a device: {size(before.memory)} → {size(after.memory)}",
         ]

@@ -129,7 +129,7 @@ def _sharding(option: str, text: str, dims: list[str], shape: Shape, mesh: Mesh)
         for name in names:
             if name not in numbers:
                 near = difflib.get_close_matches(name, numbers, 1)
-                why = f"did you mean '{near[0]}'?" if near else f"there are {', '.join(numbers)}"
+                why = f"did you mean '{near[0]}'?" if near else f"its axes are {', '.join(numbers)}"
                 _unknown(option, text, f"the mesh has no axis '{name}'", why)
             if name in used:
                 _unknown(option, text, f"the axis '{name}' is used twice", "an axis splits one dimension of a value")

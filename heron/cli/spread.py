@@ -64,10 +64,7 @@ class Spread:
         if self.limit is not None and module.num_partitions > 1:
             auto = shard_parameters(module, chosen, self.limit, ctx.target)
         if module.num_partitions == 1 or _is_bare(module):
-            hint = "--mesh x=2,y=4 --in 0=x,y shards a parameter, --auto all of them"
-            raise HeronError(
-                "CLI063", "the program is for one device, or nothing in it is sharded", where=module.name, hint=hint
-            )
+            raise _nothing_sharded(module, auto)
         return auto
 
     def at(self, devices: int) -> Spread:
@@ -82,13 +79,23 @@ class Spread:
         axis = self.axis or names[0]
         if axis not in names:
             what = f"the mesh has no axis '{axis}'"
-            raise HeronError("CLI061", what, where=f"--scale {axis}", why=f"there are {', '.join(names)}")
+            raise HeronError("CLI061", what, where=f"--scale {axis}", why=f"its axes are {', '.join(names)}")
         others = prod(size for name, size in mesh.axes if name != axis)
         if self.devices % others:
             why = f"the other axes of {mesh} have {others} devices together"
             what = f"{self.devices} devices cannot be had by the size of '{axis}'"
             raise HeronError("CLI061", what, where=f"--devices {self.devices}", why=why)
         return Mesh(tuple((name, self.devices // others if name == axis else size) for name, size in mesh.axes))
+
+
+def _nothing_sharded(module: Module, auto: AutoReport | None) -> HeronError:
+    if auto is None:
+        hint = "--mesh x=2,y=4 --in 0=x,y shards a parameter, --auto all of them"
+        what = "the program is for one device, or nothing in it is sharded"
+        return HeronError("CLI063", what, where=module.name, hint=hint)
+    why = "no split is cheaper than whole parameters, among those whose axes divide the dimensions"
+    hint = "a mesh whose axes divide the parameters' sizes, or --in 0=x,y"
+    return HeronError("CLI063", "--auto splits no parameter", where=module.name, why=why, hint=hint)
 
 
 def steps_ahead() -> Sequence[Pass]:
