@@ -1,7 +1,8 @@
 """A document as one HTML file: its script and style are in it, it asks for nothing else and works without a network.
 
 The data stands in a script element of type JSON, in which ``<`` is escaped, so that no text of a program can end it.
-The page's policy lets no script run but the page's own, which is known by its digest.
+The page's policy lets no script run but those of the page, which are known by their digests, and the one that lays out
+graphs: a worker, made from the text in the page, so that the page answers meanwhile.
 """
 
 from __future__ import annotations
@@ -23,7 +24,7 @@ if TYPE_CHECKING:
 
 #: the page's scripts, each after those that it imports
 SCRIPTS = (
-    *("dom", "format", "highlight", "list", "state", "hlo", "changes", "layout", "inspector"),
+    *("dom", "format", "words", "text", "list", "state", "hlo", "changes", "layout", "inspector"),
     *("overview", "timeline", "program", "graph_canvas", "graph", "kernels", "memory", "roofline", "decisions"),
     *("devices", "difference", "palette", "main"),
 )
@@ -40,15 +41,21 @@ def write(trace: Record, path: str | Path, before: Record | None = None) -> None
 def html(data: dict[str, Any]) -> str:
     """The page of a document."""
     code = script()
-    digest = base64.b64encode(hashlib.sha256(code.encode()).digest()).decode()
+    texts = _static("third_party/codemirror.min.js")
     parts = {
         "TITLE": escape(f"{data['overview']['module']} · heron"),
-        "DIGEST": digest,
+        "DIGESTS": " ".join(map(_digest, (texts, code))),
         "STYLE": _static("style.css"),
         "DATA": embedded(data),
+        "LAYOUT": _static("third_party/dagre.min.js") + _static("worker/layout.js"),
+        "CODEMIRROR": texts,
         "SCRIPT": code,
     }
     return re.sub(r"\{\{(\w+)\}\}", lambda m: parts[m.group(1)], _static("page.html"))
+
+
+def _digest(code: str) -> str:
+    return f"'sha256-{base64.b64encode(hashlib.sha256(code.encode()).digest()).decode()}'"
 
 
 def script() -> str:

@@ -43,10 +43,6 @@ image.src = "data:image/png;base64," + png;
 """
 
 _OPEN_SMALL = "[...document.querySelectorAll('.bar button')].find(b => b.textContent === '{}').click()"
-_CLICK_LINE = (
-    "[...document.querySelectorAll('.column')[0].querySelectorAll('.row')]"
-    ".find(r => r.textContent.includes('{}')).click()"
-)
 
 #: file, page, place, what is done there
 PICTURES = (
@@ -54,7 +50,7 @@ PICTURES = (
     ("timeline", "step", "#timeline", ""),
     ("program", "step", "#program/gather-simplifier", ""),
     ("graph", "step", "#graph", _OPEN_SMALL.format("open all")),
-    ("kernel", "step", "#kernels/KERNEL/hlo/emission/ptx", _CLICK_LINE.format(" tanh(")),
+    ("kernel", "step", "#kernels/KERNEL/emission/ptx", ""),
     ("difference", "diff", "#difference", ""),
     ("memory", "step", "#memory", "document.querySelector('header button:nth-last-of-type(2)').click()"),  # in the dark
 )
@@ -79,14 +75,17 @@ def main() -> None:
 
 
 def _resolved(browser: WebDriver, page: Path, place: str) -> str:
-    """The place with the number of the first version that a pass made in place of the pass's name, and a kernel's name."""
+    """The place with the number of the first version that a pass made for the pass's name, and with a kernel's line."""
     browser.get(page.as_uri())
     data = "const d = JSON.parse(document.getElementById('data').textContent);"
     if place.startswith("#program/"):
         name = place.removeprefix("#program/")
         find = "return d.programs.versions.findIndex(v => v.pass >= 0 && d.timeline.passes[v.pass][0] === arguments[0])"
         return f"#program/{browser.execute_script(data + find, name)}"
-    find = "return d.kernels.kernels.find(k => k.steps[0]?.[1].lines.some(l => l.includes(' tanh('))).name"
+    find = (
+        "const line = k => k.steps[0]?.[1].lines.findIndex(l => l.includes(' tanh(')) ?? -1;"
+        "const k = d.kernels.kernels.find(k => line(k) >= 0); return `${k.name}/hlo:${line(k) + 1}`;"
+    )
     return place.replace("KERNEL", browser.execute_script(data + find)) if "KERNEL" in place else place
 
 

@@ -73,7 +73,7 @@ def hostile_trace() -> Trace:
 
 def test_no_text_of_a_program_ends_the_data() -> None:
     page = html(document(hostile_trace(), Trace(HOSTILE, "other")))
-    assert page.count("</script>") == 2  # the data's and the script's own
+    assert page.count("</script>") == 4  # the data's, the layout's, CodeMirror's and the page's own
     assert "<img" not in page and "\u2028" not in embedded(HOSTILE)
     assert json.loads(embedded([HOSTILE])) == [HOSTILE]
     data = re.search(r'<script type="application/json" id="data">(.*?)</script>', page, re.DOTALL)
@@ -84,15 +84,36 @@ def test_no_text_of_a_program_ends_the_data() -> None:
 
 def test_only_the_page_s_own_script_may_run() -> None:
     page = html(document(Trace("m")))
-    (code,) = re.findall(r'<script type="module">(.*?)</script>', page, re.DOTALL)
-    digest = base64.b64encode(hashlib.sha256(code.encode()).digest()).decode()
-    assert f"script-src 'sha256-{digest}'" in page and "default-src 'none'" in page
-    assert not re.search(r"https?://(?!www\.w3\.org/)", page), "the page asks for nothing"
+    codes = re.findall(r"<script(?: type=\"module\")?>(.*?)</script>", page, re.DOTALL)
+    digests = [base64.b64encode(hashlib.sha256(code.encode()).digest()).decode() for code in codes]
+    policy = " ".join(f"'sha256-{digest}'" for digest in digests)
+    assert len(codes) == 2 and f"script-src {policy};" in page and "default-src 'none'" in page
+    ours = script() + page.split("<script", 1)[0]
+    assert not re.search(r"https?://(?!www\.w3\.org/)", ours), "the page asks for nothing"
 
 
 def test_text_never_becomes_markup() -> None:
     ways = ("innerHTML", "outerHTML", "insertAdjacentHTML", "document.write", "eval(", "new Function", "srcdoc")
-    assert not [way for way in ways if way in script()]
+    files = STATIC.joinpath("third_party", "codemirror.min.js"), STATIC.joinpath("worker", "layout.js")
+    for text in (script(), *(file.read_text() for file in files)):
+        assert not [way for way in ways if way in text]
+
+
+def test_the_libraries_are_as_they_were_built() -> None:
+    folder = STATIC.joinpath("third_party")
+    rows = re.findall(
+        r"^\| (\S+) \| (.*?) \| (.*?) \| `(\w{64})` \|$", folder.joinpath("README.md").read_text(), re.MULTILINE
+    )
+    assert {name for name, *_ in rows} == {f.name for f in folder.iterdir() if f.name.endswith(".min.js")}
+    locked = json.loads(folder.joinpath("package-lock.json").read_text())["packages"]
+    for name, packages, licence, digest in rows:
+        code = folder.joinpath(name).read_bytes()
+        assert hashlib.sha256(code).hexdigest() == digest, f"{name} is not the file that `npm run build` wrote"
+        assert licence == "MIT"
+        for package, version in (p.rsplit(" ", 1) for p in packages.split(", ")):
+            assert locked[f"node_modules/{package}"]["version"] == version
+            assert f"/*! {package} {version}\n".encode() in code, "the file has the package's licence"
+        assert b"</script" not in code and b"<!--" not in code
 
 
 def test_every_script_is_in_the_page_after_those_it_needs() -> None:

@@ -33,7 +33,7 @@ class Graph {
       const size = version.computations.reduce((sum, c) => sum + c.body.length, 0);
       if (size <= FEW) this.clusters().forEach((c) => this.opened.add(c));
       this.chosen = name;
-      this.draw();
+      if (!name) this.draw();
     }
     if (name) this.find(name);
   }
@@ -50,22 +50,29 @@ class Graph {
   toggle(box) {
     if (!OPENS.has(box.opcode)) return;
     if (!this.opened.delete(box.name)) this.opened.add(box.name);
-    const again = [box.left * this.canvas.scale + this.canvas.left, box.up * this.canvas.scale + this.canvas.top];
-    this.draw(false);
-    const now = this.canvas.boxes.find((b) => b.name === box.name);
-    this.canvas.left = again[0] - now.left * this.canvas.scale;
-    this.canvas.top = again[1] - now.up * this.canvas.scale;
-    this.canvas.picked = now;
+    const { scale, left, top } = this.canvas;
+    const [x, y] = [box.left * scale + left, box.up * scale + top];
+    this.draw(box.name, (now) => this.canvas.put(now, x, y));
   }
 
-  draw(fit = true) {
+  /** Lay the graph out from the box `name`, or the one around it, and show it; then(box) as soon as that box has a place. */
+  draw(name = this.chosen, then = null, notice = "") {
     const steps = Number(this.near.value);
     const entry = this.version.computations.find((c) => c.isEntry);
     const home = steps && this.chosen ? (index(this.version).get(this.chosen)?.computation ?? entry.name) : entry.name;
-    const graph = arrange(this.build(home, steps && this.chosen ? this.around(steps) : null));
-    this.canvas.show(graph);
-    put(this.said, `${whole(this.canvas.boxes.length)} boxes; double click opens and closes`);
-    if (fit) this.canvas.fit();
+    const graph = this.build(home, steps && this.chosen ? this.around(steps) : null);
+    const first = graph.boxes.find((box) => holds(box, name));
+    this.size = boxesIn(graph);
+    arrange(graph, first, (done, total) => {
+      if (done === 1) {
+        this.canvas.show(graph);
+        const box = this.canvas.boxes.find((b) => b.name === name);
+        if (then && box) then(box);
+        else this.canvas.fit();
+      } else this.canvas.grown(done === total && !then);
+      const part = done < total ? `, ${Math.floor((100 * done) / total)} % laid out` : "";
+      put(this.said, `${notice}${whole(this.size)} boxes${part}; double click opens and closes`);
+    });
   }
 
   /** The names that are at most so many edges away from the chosen one. */
@@ -93,7 +100,7 @@ class Graph {
     }
     const edges = [];
     for (const box of boxes.values()) {
-      for (const o of new Set(box.operands)) if (boxes.has(o)) edges.push([boxes.get(o), box]);
+      for (const o of new Set(box.operands)) if (boxes.has(o)) edges.push({ from: boxes.get(o), to: box });
     }
     return { name, boxes: [...boxes.values()], edges };
   }
@@ -126,7 +133,8 @@ class Graph {
   find(name) {
     const all = index(this.version);
     if (!all.has(name)) {
-      put(this.said, `version ${this.version.number} has no ${name}`);
+      this.chosen = undefined;
+      this.draw("", null, `version ${this.version.number} has no ${name}; `);
       return;
     }
     this.chosen = name;
@@ -136,12 +144,15 @@ class Graph {
       isNew ||= !this.opened.has(owners.get(home));
       this.opened.add(owners.get(home));
     }
-    if (isNew) this.draw();
-    const box = this.canvas.boxes.find((b) => b.name === name);
+    const box = isNew ? null : this.canvas.boxes.find((b) => b.name === name);
     if (box) this.canvas.centre(box);
+    else this.draw(name, (found) => this.canvas.centre(found));
     inspect(name, this.version);
   }
 }
+
+const holds = (box, name) => box.name === name || box.inside.some((graph) => graph.boxes.some((b) => holds(b, name)));
+const boxesIn = (graph) => graph.boxes.reduce((sum, b) => sum + 1 + b.inside.reduce((n, g) => n + boxesIn(g), 0), 0);
 
 let view = null;
 

@@ -4,8 +4,8 @@ import { Canvas, colour, h, note } from "./dom.js";
 import { tint } from "./format.js";
 import { isDark } from "./state.js";
 
-/** Edges that reach farther are drawn at their ends alone, until one of their boxes is chosen. */
-const FAR = 900;
+/** Edges that the layout gave no way and that reach farther are drawn at their ends alone, until one of their boxes is chosen. */
+const FAR = 300;
 const STUB = 22;
 /** The smallest scale at which labels can be read. */
 const LEGIBLE = 0.6;
@@ -19,6 +19,8 @@ export class GraphCanvas {
     this.scale = 1;
     this.left = this.top = 0;
     this.graph = null;
+    this.boxes = [];
+    this.edges = [];
     const e = this.canvas.element;
     e.addEventListener("wheel", (event) => this.wheel(event), { passive: false });
     e.addEventListener("mousedown", (event) => (this.drag = { x: event.clientX, y: event.clientY, left: this.left, top: this.top }));
@@ -29,27 +31,44 @@ export class GraphCanvas {
     e.addEventListener("keydown", (event) => this.key(event));
   }
 
-  /** Show a graph that has been arranged. */
+  /** Show a graph of which a part has its places. */
   show(graph) {
     this.graph = graph;
-    this.boxes = [];
-    this.edges = [];
-    this.flatten(graph, 0, 0);
-    this.near = new Map();
-    for (const edge of this.edges) {
-      for (const end of edge) this.near.set(end, [...(this.near.get(end) ?? []), edge]);
-    }
+    this.picked = this.hover = null;
+    this.isMoved = false;
+    this.collect();
     this.canvas.again();
   }
 
-  flatten(graph, x, y) {
-    for (const box of graph.boxes) {
-      box.left = x + box.x;
-      box.up = y + box.y;
-      this.boxes.push(box);
-      for (const inner of box.inside) this.flatten(inner, box.left + inner.x, box.up + inner.y);
+  /** More of the graph has its places; the whole of it comes in sight where that is legible and nobody has moved it. */
+  grown(isWhole) {
+    this.collect();
+    if (isWhole && !this.isMoved) this.fit();
+    this.canvas.again();
+  }
+
+  /** The boxes and edges that have places, and the room they take. */
+  collect() {
+    this.boxes = [];
+    this.edges = [];
+    this.bounds = [Infinity, Infinity, -Infinity, -Infinity];
+    this.flatten(this.graph);
+    this.near = new Map(this.boxes.map((box) => [box, []]));
+    for (const edge of this.edges) {
+      this.near.get(edge.from).push(edge);
+      this.near.get(edge.to).push(edge);
     }
-    this.edges.push(...graph.edges);
+  }
+
+  flatten(graph) {
+    for (const box of graph.boxes) {
+      if (box.left === undefined) continue;
+      this.boxes.push(box);
+      const [x0, y0, x1, y1] = this.bounds;
+      this.bounds = [Math.min(x0, box.left), Math.min(y0, box.up), Math.max(x1, box.left + box.width), Math.max(y1, box.up + box.height)];
+      box.inside.forEach((inner) => this.flatten(inner));
+    }
+    for (const edge of graph.edges) if (edge.from.left !== undefined && edge.to.left !== undefined) this.edges.push(edge);
   }
 
   /** The whole graph in sight, or its beginning where that would be too small to read. */
@@ -57,21 +76,32 @@ export class GraphCanvas {
     const { width } = this.canvas;
     if (!width) return requestAnimationFrame(() => this.fit());
     this.all();
-    if (this.scale >= LEGIBLE) return undefined;
+    if (this.scale >= LEGIBLE || !this.boxes.length) return undefined;
     this.scale = LEGIBLE;
-    const first = this.graph.boxes.filter((b) => b.y === 0);
-    const middle = first.reduce((sum, b) => sum + b.x + b.width / 2, 0) / Math.max(1, first.length);
+    const first = this.boxes.filter((b) => b.up < this.bounds[1] + 40);
+    const middle = first.reduce((sum, b) => sum + b.left + b.width / 2, 0) / first.length;
     this.left = width / 2 - middle * this.scale;
-    this.top = 24;
+    this.top = 24 - this.bounds[1] * this.scale;
     return this.canvas.again();
   }
 
   /** All of it, however small. */
   all() {
+    if (!this.boxes.length) return;
     const { width, height } = this.canvas;
-    this.scale = Math.min(1, width / (this.graph.width + 60), height / (this.graph.height + 60));
-    this.left = (width - this.graph.width * this.scale) / 2;
-    this.top = (height - this.graph.height * this.scale) / 2;
+    const [x0, y0, x1, y1] = this.bounds;
+    this.scale = Math.min(1, width / (x1 - x0 + 60), height / (y1 - y0 + 60));
+    this.left = width / 2 - ((x0 + x1) / 2) * this.scale;
+    this.top = height / 2 - ((y0 + y1) / 2) * this.scale;
+    this.canvas.again();
+  }
+
+  /** A box at a point of the screen. */
+  put(box, x, y) {
+    this.picked = box;
+    this.isMoved = true;
+    this.left = x - box.left * this.scale;
+    this.top = y - box.up * this.scale;
     this.canvas.again();
   }
 
@@ -80,6 +110,7 @@ export class GraphCanvas {
     const { width, height } = this.canvas;
     if (!width) return requestAnimationFrame(() => this.centre(box));
     this.picked = box;
+    this.isMoved = true;
     this.scale = Math.max(this.scale, 0.8);
     this.left = width / 2 - (box.left + box.width / 2) * this.scale;
     this.top = height / 2 - (box.up + Math.min(box.height, 60) / 2) * this.scale;
@@ -116,7 +147,7 @@ export class GraphCanvas {
     return box.left < x1 && box.left + box.width > x0 && box.up < y1 && box.up + box.height > y0;
   }
 
-  crosses([a, b]) {
+  crosses({ from: a, to: b }) {
     const [x0, y0, x1, y1] = this.sight;
     return Math.min(a.left, b.left) < x1 && Math.max(a.left + a.width, b.left + b.width) > x0 && a.up < y1 && b.up + b.height > y0;
   }
@@ -143,23 +174,23 @@ export class GraphCanvas {
     c.fillText(box.detail, box.left + 9, box.up + 28);
   }
 
-  edge(c, [a, b], whole = false) {
+  edge(c, { from: a, to: b, points }, whole = false) {
+    if (points) return route(c, points);
     const x0 = a.left + a.width / 2;
     const y0 = a.up + a.height;
     const x1 = b.left + b.width / 2;
     const y1 = b.up;
     const bend = Math.max(8, (y1 - y0) / 2);
-    if (!whole && y1 - y0 > FAR) {
+    if (!whole && Math.abs(y1 - y0) + Math.abs(x1 - x0) > FAR) {
       const lean = Math.sign(x1 - x0) * Math.min(10, Math.abs(x1 - x0));
       c.moveTo(x0, y0);
       c.lineTo(x0 + lean, y0 + STUB);
       c.moveTo(x1 - lean, y1 - STUB);
-      c.lineTo(x1, y1);
-      return;
+      return c.lineTo(x1, y1);
     }
     c.moveTo(x0, y0);
-    if (this.scale < 0.12) c.lineTo(x1, y1);
-    else c.bezierCurveTo(x0, y0 + bend, x1, y1 - bend, x1, y1);
+    if (this.scale < 0.12) return c.lineTo(x1, y1);
+    return c.bezierCurveTo(x0, y0 + bend, x1, y1 - bend, x1, y1);
   }
 
   /** The innermost box under the pointer. */
@@ -172,6 +203,7 @@ export class GraphCanvas {
 
   zoom(f, x = this.canvas.width / 2, y = this.canvas.height / 2) {
     const k = Math.min(4, Math.max(0.004, this.scale * f));
+    this.isMoved = true;
     this.left = x - ((x - this.left) * k) / this.scale;
     this.top = y - ((y - this.top) * k) / this.scale;
     this.scale = k;
@@ -181,6 +213,7 @@ export class GraphCanvas {
   wheel(event) {
     event.preventDefault();
     if (event.shiftKey) {
+      this.isMoved = true;
       this.left -= event.deltaY;
       this.canvas.again();
     } else this.zoom(Math.exp(-event.deltaY / 400), ...this.canvas.at(event));
@@ -188,6 +221,7 @@ export class GraphCanvas {
 
   move(event) {
     if (this.drag && event.buttons) {
+      this.isMoved = true;
       this.left = this.drag.left + event.clientX - this.drag.x;
       this.top = this.drag.top + event.clientY - this.drag.y;
       return this.canvas.again();
@@ -220,9 +254,22 @@ export class GraphCanvas {
     if (event.key === "0") this.all();
     if (step === undefined || !this.picked) return;
     event.preventDefault();
-    const edge = (this.near.get(this.picked) ?? []).find((e) => e[1 - step] === this.picked);
+    const [mine, its] = step ? ["from", "to"] : ["to", "from"];
+    const edge = (this.near.get(this.picked) ?? []).find((e) => e[mine] === this.picked);
     if (!edge) return;
-    this.centre(edge[step]);
-    this.onpick(edge[step]);
+    this.centre(edge[its]);
+    this.onpick(edge[its]);
   }
+}
+
+/** A way through some points, round at each but the ends. */
+function route(c, points) {
+  c.moveTo(...points[0]);
+  for (let n = 1; n < points.length - 1; n++) {
+    const [x, y] = points[n];
+    const [nx, ny] = points[n + 1];
+    const isLast = n === points.length - 2;
+    c.quadraticCurveTo(x, y, isLast ? nx : (x + nx) / 2, isLast ? ny : (y + ny) / 2);
+  }
+  if (points.length === 2) c.lineTo(...points[1]);
 }

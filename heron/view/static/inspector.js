@@ -2,9 +2,9 @@
 
 import { h, put } from "./dom.js";
 import { bytes, seconds, whole } from "./format.js";
-import { coloured } from "./highlight.js";
 import { hasPrograms, index, latestWith, nameOf, origin, read, text, versions } from "./hlo.js";
 import { data, go } from "./state.js";
+import { coloured } from "./words.js";
 
 const panel = h("aside.inspector", { "aria-label": "instruction", hidden: true });
 export const inspector = panel;

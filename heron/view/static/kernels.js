@@ -2,37 +2,37 @@
 
 import { h, put } from "./dom.js";
 import { bytes, plural, seconds, whole } from "./format.js";
-import { coloured } from "./highlight.js";
 import { inspect } from "./inspector.js";
 import { List } from "./list.js";
 import { data, go } from "./state.js";
+import { TextView } from "./text.js";
 
 const all = data.kernels.kernels;
 const timeOf = new Map();
 for (const step of data.roofline.steps ?? []) timeOf.set(step[0], (timeOf.get(step[0]) ?? 0) + step[2] * step[4]);
 const timeOfKernel = (k) => k.sources.reduce((sum, name) => sum + (timeOf.get(name) ?? 0), 0);
 
+/** The step that a step's lines were made from. */
+const before = (steps, n) => steps[n][1].base ?? n - 1;
+
 /** Lines of a step by the lines of another one of the same kernel: through the steps between, where each knows its own. */
 function linked(steps, from, lines, to) {
-  if (from === to) return lines;
-  if (from < to) {
-    let now = lines;
-    for (let n = from + 1; n <= to; n++) {
-      const back = steps[n][1].from;
-      if (!back) return null;
-      const next = new Set();
-      back.forEach((line, at) => now.has(line) && next.add(at));
-      now = next;
-    }
-    return now;
-  }
-  let now = lines;
-  for (let n = from; n > to; n--) {
-    const back = steps[n][1].from;
+  let mine = new Set(lines);
+  let its = steps[to][1].lines.map((_, n) => n);
+  for (let [a, b] = [from, to]; a !== b; ) {
+    const back = steps[Math.max(a, b)][1].from;
     if (!back) return null;
-    now = new Set([...now].map((line) => back[line]).filter((line) => line >= 0));
+    if (a > b) {
+      mine = new Set([...mine].map((line) => back[line]).filter((line) => line >= 0));
+      a = before(steps, a);
+    } else {
+      its = its.map((line) => (line < 0 ? -1 : back[line]));
+      b = before(steps, b);
+    }
   }
-  return now;
+  const found = new Set();
+  its.forEach((line, n) => mine.has(line) && found.add(n));
+  return found;
 }
 
 class Column {
@@ -40,15 +40,10 @@ class Column {
     this.view = view;
     this.kernel = view.kernel;
     this.step = step;
-    this.links = new Set();
-    this.pins = new Set();
+    this.line = -1;
     this.choice = h("select", { "aria-label": "step", onchange: () => this.view.choose(this, Number(this.choice.value)) });
     this.size = h("span.dim");
-    this.list = new List({ draw: (n) => this.row(n), label: "text", onpick: (n, e) => this.view.pin(this, n, e) });
-    this.list.element.addEventListener("mouseover", (e) => {
-      const row = e.target.closest(".row");
-      if (row) this.view.link(this, Number(row.dataset.row));
-    });
+    this.list = new TextView({ label: "text", onpick: (n, name, e) => this.view.pin(this, n, name, e), onhover: (n) => this.view.link(this, n) });
     this.element = h("div.column", {}, h("div.bar", {}, this.choice, this.size, h("button", { onclick: () => this.view.remove(this), title: "close this text", "aria-label": "close this text", style: "margin-left:auto" }, "×")), this.list.element);
   }
 
@@ -60,22 +55,7 @@ class Column {
     put(this.choice, this.kernel.steps.map(([name], n) => h("option", { value: n }, name)));
     this.choice.value = this.step;
     put(this.size, plural(this.text.lines.length, "line"));
-    this.links.clear();
-    this.pins.clear();
-    this.list.reset(this.text.lines.length);
-    this.list.element.scrollTop = 0;
-  }
-
-  row(n) {
-    const kind = this.pins.has(n) ? ".pin" : this.links.has(n) ? ".link" : "";
-    const name = this.kernel.names[this.text.of[n]];
-    return h(`div${kind}`, { title: name ? `from %${name}` : null }, h("span.no", {}, `${n + 1}`), h("span.code", {}, coloured(this.text.lines[n])));
-  }
-
-  mark(field, lines) {
-    if (lines.size === this[field].size && [...lines].every((l) => this[field].has(l))) return;
-    this[field] = lines;
-    this.list.redraw();
+    this.list.show(this.text.lines.map((text) => ({ text })));
   }
 }
 
@@ -99,17 +79,19 @@ class Kernels {
     const kernel = all.find((k) => k.name === name) ?? this.kernel ?? all[this.order[0]];
     const isNew = kernel !== this.kernel;
     this.kernel = kernel;
-    const at = this.order.indexOf(all.indexOf(kernel));
-    this.list.mark(at);
-    this.list.reveal(at);
+    const entry = this.order.indexOf(all.indexOf(kernel));
+    this.list.mark(entry);
+    this.list.reveal(entry);
     put(this.head, this.about());
     if (!kernel.steps.length) {
       this.columns = [];
       put(this.texts, h("div.empty", {}, "The trace has no texts of kernels. ", h("code", {}, "heron compile FILE -o OUT.trace --full"), " keeps them."));
       return;
     }
-    const wanted = steps.map((s) => kernel.steps.findIndex(([n]) => n === s)).filter((n) => n >= 0);
-    if (isNew || !this.columns.length || wanted.length) this.set(wanted.length ? wanted : this.usual());
+    const wanted = steps.map((s) => /^(.*?)(?::(\d+))?$/.exec(s)).map(([, step, line]) => [kernel.steps.findIndex(([n]) => n === step), Number(line) - 1]).filter(([n]) => n >= 0);
+    if (isNew || !this.columns.length || wanted.length) this.set(wanted.length ? wanted.map(([n]) => n) : this.usual());
+    const at = wanted.findIndex(([n, line]) => line < kernel.steps[n][1].lines.length);
+    if (at >= 0) this.open(this.columns[at], wanted[at][1]);
   }
 
   /** HLO, the MLIR as emitted, and the last text. */
@@ -126,6 +108,7 @@ class Kernels {
 
   choose(column, step) {
     column.step = step;
+    column.line = -1;
     column.fill();
     this.tell();
   }
@@ -145,8 +128,16 @@ class Kernels {
     this.tell();
   }
 
+  /** A line of an address: in sight, and marked with all that belong to it. */
+  open(column, n) {
+    column.line = n;
+    this.mark(column, n);
+    column.list.reveal(n);
+  }
+
   tell() {
-    go(["kernels", this.kernel.name, ...this.columns.map((c) => this.kernel.steps[c.step][0])], true);
+    const said = (c) => this.kernel.steps[c.step][0] + (c.line >= 0 ? `:${c.line + 1}` : "");
+    go(["kernels", this.kernel.name, ...this.columns.map(said)], true);
   }
 
   about() {
@@ -170,21 +161,27 @@ class Kernels {
   }
 
   link(column, n) {
-    this.related(column, n).forEach((lines, at) => this.columns[at].mark("links", lines));
+    this.related(column, n).forEach((lines, at) => this.columns[at].list.setMarks("link", lines));
   }
 
-  pin(column, n, event) {
-    const found = this.related(column, n);
-    found.forEach((lines, at) => {
-      const c = this.columns[at];
-      c.mark("pins", lines);
-      if (c !== column && lines.size) c.list.reveal(Math.min(...lines));
-    });
+  /** Mark the lines that belong to line `n` of a column; a click on a name of the program asks for it. */
+  pin(column, n, name, event) {
+    this.mark(column, n);
+    column.line = n;
+    for (const c of this.columns) if (c !== column) c.line = -1;
+    this.tell();
     const of = column.text.of[n];
-    const name = event?.target?.closest?.("[data-name]")?.dataset.name;
-    const names = this.kernel.names;
+    const { names } = this.kernel;
     if (name && column.step === 0 && names.includes(name)) inspect(name);
     else if (of >= 0 && event?.detail === 2) inspect(names[of]);
+  }
+
+  mark(column, n) {
+    this.related(column, n).forEach((lines, at) => {
+      const c = this.columns[at];
+      c.list.setMarks("pin", lines);
+      if (c !== column && lines.size) c.list.reveal(Math.min(...lines));
+    });
   }
 }
 
@@ -200,4 +197,5 @@ export const kernels = {
     view.show(name, steps);
     return view.element;
   },
+  search: () => view?.columns[0]?.list,
 };

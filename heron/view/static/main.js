@@ -58,6 +58,7 @@ function header() {
 }
 
 function key(event) {
+  if (event.defaultPrevented) return undefined;
   if (event.key === "Escape") return isOpen() ? closeDialog() : document.activeElement?.tagName === "INPUT" ? document.activeElement.blur() : close();
   if ((event.ctrlKey || event.metaKey) && event.key === "k") {
     event.preventDefault();

@@ -3,13 +3,12 @@
 import { programChanges, tally } from "./changes.js";
 import { h, put } from "./dom.js";
 import { plural, seconds, whole } from "./format.js";
-import { coloured, differing } from "./highlight.js";
 import { hasPrograms, isWhole, nameOf, origin, text, versions } from "./hlo.js";
 import { inspect } from "./inspector.js";
 import { List } from "./list.js";
 import { go, settings } from "./state.js";
+import { TextView } from "./text.js";
 
-const MARKS = { plus: "+", minus: "−", moved: "↕", same: "" };
 const CONTEXT = 3;
 const rowsOf = [];
 const tallies = [];
@@ -33,32 +32,23 @@ class Program {
   constructor() {
     this.isFolded = settings.get("folded", "yes") === "yes";
     this.isSplit = settings.get("split", "no") === "yes";
-    this.opened = new Set();
     this.steps = new List({ kind: "cells", height: 40, label: "versions", draw: (n) => this.step(n), onpick: (n) => go(["program", n]) });
-    this.left = this.list("before");
-    this.right = this.list("after");
+    this.left = new TextView({ label: "program before", onpick: (n, name) => this.pick(n, name, "before") });
+    this.right = new TextView({ label: "program after", onpick: (n, name) => this.pick(n, name, "after") });
+    this.left.pair(this.right);
     this.steps.reset(versions.length);
     this.title = h("span");
-    this.search = h("input", { style: "width:150px", placeholder: "find in this program", "aria-label": "find in this program", oninput: () => this.find(0), onkeydown: (e) => e.key === "Enter" && this.find(e.shiftKey ? -1 : 1) });
     this.found = h("span.dim");
+    this.search = h("button", { onclick: () => this.right.focus(), title: "f" }, "find");
     this.folds = h("button", { onclick: () => this.set("isFolded", "folded") }, "changes only");
     this.splits = h("button", { onclick: () => this.set("isSplit", "split") }, "side by side");
     this.body = h("div.split");
-    this.element = h("div.split", {}, h("div.side", {}, this.steps.element), h("div.view", {}, h("div.bar", {}, this.buttons(), this.title, h("span", { style: "margin-left:auto" }), this.search, this.found, this.folds, this.splits), this.body));
+    this.element = h("div.split", {}, h("div.side", {}, this.steps.element), h("div.view", {}, h("div.bar", {}, this.buttons(), this.title, h("span", { style: "margin-left:auto" }), this.found, this.search, this.folds, this.splits), this.body));
   }
 
   buttons() {
     const by = (step) => go(["program", Math.max(0, Math.min(versions.length - 1, this.number + step))]);
     return [h("button", { onclick: () => by(-1), title: "[", "aria-label": "version before" }, "‹"), h("button", { onclick: () => by(1), title: "]", "aria-label": "next version" }, "›")];
-  }
-
-  list(side) {
-    const list = new List({ draw: (n) => this.row(n, side), label: `program ${side}`, onpick: (n, event) => this.pick(n, side, event) });
-    list.element.addEventListener("scroll", () => {
-      const other = side === "after" ? this.left : this.right;
-      if (this.isSplit && other.element.scrollTop !== list.element.scrollTop) other.element.scrollTop = list.element.scrollTop;
-    });
-    return list;
   }
 
   set(field, key) {
@@ -78,7 +68,6 @@ class Program {
     const isNew = this.number !== number;
     this.number = number;
     this.name = name;
-    if (isNew) this.opened.clear();
     this.folds.setAttribute("aria-pressed", this.isFolded);
     this.splits.setAttribute("aria-pressed", this.isSplit);
     this.folds.disabled = this.splits.disabled = number === 0;
@@ -86,115 +75,82 @@ class Program {
     this.steps.mark(number);
     this.steps.redraw();
     this.steps.reveal(number);
-    this.make(name);
+    this.make();
     put(this.body, this.isSplit && number ? this.left.element : null, this.right.element);
-    this.left.reset(this.rows.length);
-    this.right.reset(this.rows.length);
     const v = versions[number];
     const size = v.computations.reduce((sum, c) => sum + c.body.length, 0);
     put(this.title, h("b", {}, v.name), h("span.dim", {}, ` ${plural(size, "instruction")}${v.record ? ` · in ${v.record[1]}` : ""}`));
     if (!isWhole) put(this.found, "the versions between are kept by --full or --view");
-    const at = name ? this.rows.findIndex((r) => r.name === name) : isNew && number ? this.rows.findIndex((r) => r.kind !== "same" && r.kind !== "fold") : -1;
-    this.scroll(at < 0 ? 0 : at, Boolean(name));
+    const named = name ? this.rows.findIndex((r) => r.name === name && r.kind !== "minus") : -1;
+    const at = named < 0 && isNew && number ? this.rows.findIndex((r) => r.kind !== "same") : named;
+    this.right.reveal(at);
+    if (named >= 0) this.right.mark(named);
     if (name) inspect(name, v);
   }
 
-  scroll(at, pick) {
-    requestAnimationFrame(() => {
-      this.right.reveal(at, at > 0);
-      if (pick) this.right.mark(at);
-    });
-  }
-
-  /** The rows in sight: edited lines as two unless side by side, long runs without change as one. */
-  make(name) {
+  /** The rows in sight: edited lines as two unless side by side, long runs without change folded. */
+  make() {
     const all = [];
     for (const r of changes(this.number)) {
       const row = { ...r, name: r.head ? "" : nameOf(r.after >= 0 ? r.after : r.before) };
       if (r.kind !== "edit" || this.isSplit) all.push(row);
-      else all.push({ ...row, kind: "minus", name: "", twin: r.after }, { ...row, kind: "plus", twin: r.before });
+      else all.push({ ...row, kind: "minus", twin: r.after }, { ...row, kind: "plus", twin: r.before });
     }
-    this.rows = this.isFolded && this.number ? this.fold(all, name) : all;
+    this.rows = all;
+    const folded = this.isFolded && this.number ? unchanged(all) : [];
+    this.right.show(all.map((r) => this.shown(r, "after")), folded);
+    if (this.isSplit && this.number) this.left.show(all.map((r) => this.shown(r, "before")), folded);
   }
 
-  fold(all, name) {
-    const near = new Uint8Array(all.length);
-    all.forEach((row, n) => {
-      if (row.kind === "same" && !(name && row.name === name)) return;
-      near.fill(1, Math.max(0, n - CONTEXT), n + CONTEXT + 1);
-    });
-    const rows = [];
-    for (let n = 0; n < all.length; n++) {
-      if (near[n] || this.opened.has(n)) rows.push(all[n]);
-      else {
-        let end = n;
-        while (end < all.length && !near[end] && !this.opened.has(end)) end++;
-        rows.push({ kind: "fold", first: n, end, count: end - n });
-        n = end - 1;
-      }
-    }
-    return rows;
+  /** A row as a line of the text on one side. */
+  shown(r, side) {
+    const isLeft = this.isSplit && side === "before";
+    if (r.head !== undefined) return isLeft && r.kind === "plus" ? { text: "" } : { text: r.head, kind: r.kind };
+    const line = isLeft ? r.before : r.kind === "minus" ? (this.isSplit ? -1 : r.before) : r.after;
+    if (line === undefined || line < 0) return { text: "" };
+    const kind = r.kind === "edit" ? (isLeft ? "minus" : "plus") : r.kind;
+    const twin = r.kind === "edit" ? (isLeft ? r.after : r.before) : r.twin;
+    return { text: written(line), kind, twin: twin === undefined ? undefined : written(twin) };
   }
 
-  row(n, side) {
+  pick(n, word, side) {
     const r = this.rows[n];
-    if (r.kind === "fold") return h("div.fold", {}, h("span.no"), h("span.mark", {}, "⋯"), plural(r.count, "line") + " without change");
-    const line = this.isSplit && side === "before" ? (r.before ?? -1) : r.kind === "minus" && !this.isSplit ? r.before : (r.after ?? -1);
-    if (r.head !== undefined) return h(`div.${r.kind}`, {}, h("span.no"), h("span.mark", {}, MARKS[r.kind]), h("span.code", {}, coloured(r.head)));
-    if (line < 0) return h("div", {}, h("span.no"), h("span.mark"), "");
-    const kind = r.kind === "edit" ? (side === "before" ? "minus" : "plus") : r.kind;
-    const other = r.kind === "edit" ? (side === "before" ? r.after : r.before) : r.twin;
-    const code = other === undefined ? coloured(text(line)) : kind === "minus" ? differing(text(line), text(other))[0] : differing(text(other), text(line))[1];
-    return h(`div.${kind}${this.query && text(line).includes(this.query) ? ".find" : ""}`, {}, h("span.no", {}, `${n + 1}`), h("span.mark", {}, MARKS[kind]), h("span.code.in", {}, code), h("span.place", {}, origin(line)));
-  }
-
-  pick(n, side, event) {
-    const r = this.rows[n];
-    if (r.kind === "fold") {
-      for (let at = r.first; at < r.end; at++) this.opened.add(at);
-      const top = this.right.element.scrollTop;
-      this.make("");
-      this.left.reset(this.rows.length);
-      this.right.reset(this.rows.length);
-      this.right.element.scrollTop = top;
-      return;
-    }
-    const name = event?.target?.closest?.("[data-name]")?.dataset.name ?? r.name ?? "";
+    const name = word || r.name;
     if (!name) return;
     go(["program", this.number, name], true);
     inspect(name, versions[side === "before" || r.kind === "minus" ? this.number - 1 : this.number]);
   }
 
-  find(step) {
-    this.query = this.search.value;
-    if (!this.query) {
-      put(this.found, "");
-      this.right.redraw();
-      return;
-    }
-    const said = (r) => (r.head ?? (r.kind === "fold" ? "" : text(r.after >= 0 ? r.after : r.before)));
-    const hits = this.rows.flatMap((r, n) => (said(r).includes(this.query) ? [n] : []));
-    const now = this.right.picked;
-    const at = step < 0 ? hits.findLast((n) => n < now) ?? hits.at(-1) : hits.find((n) => (step ? n > now : n >= now)) ?? hits[0];
-    put(this.found, hits.length ? `${hits.indexOf(at) + 1} of ${whole(hits.length)}` : "not found");
-    this.right.redraw();
-    if (at !== undefined) {
-      this.right.mark(at);
-      this.right.reveal(at);
-    }
-  }
-
   /** The next or previous changed row. */
   jump(step) {
-    const is = (n) => n >= 0 && n < this.rows.length && !["same", "fold"].includes(this.rows[n].kind);
+    const is = (n) => n >= 0 && n < this.rows.length && this.rows[n].kind !== "same";
     let n = Math.max(-1, this.right.picked);
     while (is(n)) n += step;
     while (n >= -1 && n < this.rows.length && !is(n)) n += step;
-    if (is(n)) {
-      this.right.mark(n);
-      this.right.reveal(n, true);
-    }
+    if (!is(n)) return;
+    this.right.mark(n);
+    this.right.reveal(n);
   }
+}
+
+/** An instruction as a line, with its place in the Python program behind it. */
+function written(line) {
+  const place = origin(line);
+  return `  ${text(line)}${place ? `  // ${place}` : ""}`;
+}
+
+/** Runs [first, last] of rows that are not near a change. */
+function unchanged(rows) {
+  const near = new Uint8Array(rows.length);
+  rows.forEach((row, n) => row.kind !== "same" && near.fill(1, Math.max(0, n - CONTEXT), n + CONTEXT + 1));
+  const runs = [];
+  for (let n = 0; n < rows.length; n++) {
+    if (near[n]) continue;
+    const first = n;
+    while (n + 1 < rows.length && !near[n + 1]) n++;
+    if (n > first) runs.push([first, n]);
+  }
+  return runs;
 }
 
 let view = null;
@@ -216,5 +172,5 @@ export const program = {
     n: () => view.jump(1),
     p: () => view.jump(-1),
   },
-  search: () => view.search,
+  search: () => view.right,
 };

@@ -6,7 +6,7 @@ const listeners = [];
 
 /** Go to a place such as ["program", 12, "add.4"]; `replace` leaves no step in the history. */
 export function go(parts, replace = false) {
-  const hash = `#${parts.map((p) => encodeURIComponent(p)).join("/")}`;
+  const hash = `#${parts.map((p) => encodeURIComponent(p).replaceAll("%3A", ":")).join("/")}`;
   if (hash === location.hash) return;
   if (replace) {
     history.replaceState(null, "", hash);

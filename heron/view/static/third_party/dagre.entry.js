@@ -1,0 +1,2 @@
+// dagre's layout and the graph it takes, under one global name.
+export { Graph, layout } from "@dagrejs/dagre";
