@@ -9,6 +9,7 @@ from __future__ import annotations
 import contextvars
 import ctypes
 import threading
+import time
 from collections.abc import Callable, Iterable
 from typing import TypeVar
 
@@ -28,6 +29,15 @@ def watched(work: Callable[[], T], seconds: float, late: Callable[[], HeronError
     """The result of `work`; `late()` is raised if it takes longer than that many seconds (0: no limit)."""
     if not seconds:
         return work()
+    end = time.monotonic() + seconds
+    return patient(work, lambda: end - time.monotonic(), late)
+
+
+def patient(work: Callable[[], T], left: Callable[[], float], late: Callable[[], Exception]) -> T:
+    """The result of `work`; `late()` is raised once `left()` seconds are none, which is asked again when they are over.
+
+    Raises what `work` raises.
+    """
     results: list[T] = []
     errors: list[BaseException] = []
     context = contextvars.copy_context()
@@ -41,7 +51,8 @@ def watched(work: Callable[[], T], seconds: float, late: Callable[[], HeronError
     thread = threading.Thread(target=run, name="heron-watched", daemon=True)
     thread.start()
     try:
-        thread.join(seconds)
+        while thread.is_alive() and (seconds := left()) > 0:
+            thread.join(seconds)
     except BaseException:
         _abandon(thread)
         raise

@@ -21,6 +21,7 @@ from typing import Any
 
 import numpy as np
 
+from heron.backends import watchdog
 from heron.errors import HeronError
 from heron.reduce.case import Case
 from heron.reduce.checks import LOST, Check, Finding
@@ -64,9 +65,10 @@ class Pool:
         while any(f is None for f in found):
             while waiting and (child := self._idle()) is not None:
                 child.job, child.begun = waiting.pop(), time.monotonic()
-                case = cases[child.job]
+                case, check = cases[child.job], checks[child.job]
+                inputs = case.inputs if check.reads_inputs else ()
                 with suppress(BrokenPipeError):  # it has ended, which `wait` tells
-                    child.pipe.send((checks[child.job], case.text, case.inputs, blame))
+                    child.pipe.send((check, case.text, inputs, blame))
             for child in self._ended():
                 assert child.job is not None
                 found[child.job] = self._outcome(child)
@@ -104,14 +106,20 @@ class Pool:
     def _outcome(self, child: _Child) -> Finding:
         if child.pipe.poll():
             with suppress(EOFError, ConnectionResetError):
-                return child.pipe.recv()
+                finding, is_last = child.pipe.recv()
+                if is_last:
+                    self._remove(child)
+                return finding
             child.process.join()
             sign = _ending(child.process.exitcode or 0)
         else:
             sign = "no end in time"
+        self._remove(child)
+        return Finding(LOST, sign, text=f"{sign} ({self.seconds:g} s)" if sign == "no end in time" else sign)
+
+    def _remove(self, child: _Child) -> None:
         self._children.remove(child)
         _end(child)
-        return Finding(LOST, sign, text=f"{sign} ({self.seconds:g} s)" if sign == "no end in time" else sign)
 
 
 def _ending(code: int) -> str:
@@ -159,7 +167,8 @@ def _serve(loads: Sequence[str], pipe: Any) -> None:
             check, text, inputs, blame = pipe.recv()
         except EOFError:
             return
-        pipe.send(broken or _look(check, text, inputs, blame))
+        finding = broken or _look(check, text, inputs, blame)
+        pipe.send((finding, watchdog.is_busy()))  # one that left work undone does no more: it would take its time
 
 
 def _look(check: Check, text: str, inputs: Sequence[np.ndarray], blame: bool) -> Finding:

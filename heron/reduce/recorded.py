@@ -14,6 +14,7 @@ from heron.hlo.ir.instruction import Instruction
 from heron.hlo.ir.module import Module
 from heron.hlo.ir.shape import Shape
 from heron.passes.framework.checks import random_array
+from heron.reduce.case import ones
 
 #: bytes of values that are kept; programs with more get random ones
 MAX_BYTES = 4 << 30
@@ -26,14 +27,20 @@ class Recorded:
 
     An instruction that is not reached in `MAX_SECONDS`, one of a program that the evaluator cannot run, or of one with
     more than `MAX_BYTES` of values, has random values. One that runs several times, as in a loop, has its first value.
+
+    Args:
+        is_read: whether the values matter; if not, they are ones.
     """
 
-    def __init__(self, module: Module, inputs: Sequence[np.ndarray]) -> None:
+    def __init__(self, module: Module, inputs: Sequence[np.ndarray], is_read: bool = True) -> None:
+        self._is_read = is_read
         self._module, self._inputs = module, inputs
         self._values: dict[str, list[np.ndarray]] | None = None
 
     def of(self, name: str, shape: Shape) -> list[np.ndarray]:
         """The arrays of the value of that instruction, tuples flattened."""
+        if not self._is_read:
+            return [ones(s.element_type.dtype, s.dims) for _, s in shape.leaves() if s.is_array]
         if self._values is None:
             self._values = self._evaluated()
         found = self._values.get(name)

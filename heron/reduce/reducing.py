@@ -9,7 +9,7 @@ from pathlib import Path
 
 from heron.errors import HeronError
 from heron.reduce.case import INPUTS, PROGRAM, Case
-from heron.reduce.checks import FINE, Check, Finding, is_same
+from heron.reduce.checks import FINE, Check, Finding, is_alike
 from heron.reduce.pool import Pool
 from heron.reduce.search import Progress, Search
 from heron.reduce.store import Store
@@ -67,6 +67,7 @@ def reduce(
     CLI074 (the fault comes and goes), CLI012.
     """
     begun = time.monotonic()
+    start = start if check.reads_inputs else start.with_ones()
     store = Store(plan.folder, plan.extra)
     kept = store.open(start, check)
     with Pool(check, plan.jobs, plan.timeout, plan.loads) as pool:
@@ -80,7 +81,7 @@ def reduce(
         search = Search(best, first, pool, store, plan.jobs, left, on_progress)
         finished = search.run()
         last = pool.findings([search.best])[0]
-        if not is_same(check, first, last):
+        if not is_alike(first, last):
             raise _flaky(f"the smallest program, in '{plan.folder}', shows it no longer: {_said(last)}")
         culprit = pool.findings([search.best], blame=True)[0].culprit
     return Result(start, search.best, last, culprit, search.tried, time.monotonic() - begun, finished)
@@ -95,7 +96,7 @@ def _first(start: Case, check: Check, pool: Pool) -> Finding:
     other = next((f for f in found if f.kind not in (FINE, *check.kinds)), None)
     if other is not None:
         raise other_fault(other)
-    if not all(is_same(check, found[0], f) and is_same(check, f, found[0]) for f in found):
+    if not all(is_alike(found[0], f) for f in found):
         raise _flaky("; ".join(f"run {n + 1}: {_said(f)}" for n, f in enumerate(found)))
     return min(found, key=lambda f: f.amount)
 

@@ -15,13 +15,15 @@ from dataclasses import dataclass
 from heron.reduce.case import Case
 from heron.reduce.checks import Finding, is_same
 from heron.reduce.draft import Draft
-from heron.reduce.edits import KINDS, Kind
+from heron.reduce.edits import KINDS, WINDOWS, Kind, around
 from heron.reduce.pool import Pool
 from heron.reduce.recorded import Recorded
 from heron.reduce.store import Store
 
 #: parts of a window that are tried: (begin, end) of the atoms, as fractions
 _WINDOWS = ((0, 0.5), (0.5, 1), (0.25, 0.75), (0, 0.75), (0.25, 1))
+#: instructions in the first window around a place of the fault, and how many times more there are in the next
+_NEAR, _WIDER = 4, 3
 
 
 @dataclass
@@ -59,7 +61,7 @@ class Search:
         self.best, self.first, self.finding = start, first, first
         self._pool, self._store, self._jobs = pool, store, jobs
         self._begun, self._seconds = time.monotonic(), seconds
-        self._recorded = Recorded(start.module, start.inputs)
+        self._recorded = self._values(start)
         self._on_progress, self._kind, self.tried = on_progress, "", 0
 
     def run(self) -> bool:
@@ -67,6 +69,7 @@ class Search:
         try:
             while True:
                 before = self.best
+                self._look_near()
                 for kind in KINDS:
                     self._kind = kind.name
                     self._narrow(kind) if kind.narrows else self._thin(kind)
@@ -88,6 +91,17 @@ class Search:
                     break
                 place = starts[taken]  # what came after it is there now
             size //= 2
+
+    def _look_near(self) -> None:
+        """Keep what is around the likeliest place of the fault, or around all of them: a little, then more."""
+        self._kind = WINDOWS.name
+        places, groups = self.finding.near, []
+        for count in dict.fromkeys((1, len(places))):
+            names, size = around(self.best.module, places[:count]), _NEAR * count
+            while size < len(names):
+                groups.append(names[:size])
+                size *= _WIDER
+        self._first(WINDOWS, iter(sorted(groups, key=len)))
 
     def _narrow(self, kind: Kind) -> None:
         """Keep one part of the atoms, and of that one part, as long as one will do."""
@@ -136,9 +150,12 @@ class Search:
 
     def _accept(self, case: Case, finding: Finding) -> None:
         self.best, self.finding = case, finding
-        self._recorded = Recorded(case.module, case.inputs)
+        self._recorded = self._values(case)
         self._store.keep(case, self._pool.check, finding)
         self._tell()
+
+    def _values(self, case: Case) -> Recorded:
+        return Recorded(case.module, case.inputs, self._pool.check.reads_inputs)
 
     def _tell(self) -> None:
         self._on_progress(Progress(self._kind, self.best, self.tried, time.monotonic() - self._begun))

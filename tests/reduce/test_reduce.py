@@ -101,6 +101,21 @@ def test_a_slow_compile(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None
     assert "algebraic-simplifier" in found["culprit"]
 
 
+def test_a_compile_that_is_slow_enough_is_not_waited_for(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each compile would take ten minutes; and the place that it is seen at is where the search begins."""
+    lines = [f" a{n + 1} = f32[2] {('sine', 'abs')[n % 2]}(a{n})" for n in range(60)]
+    lines[40:40] = [" t = f32[2] tanh(a40)", " s = f32[2] add(t, a39)", " u = f32[2] add(s, a40)"]
+    path = tmp_path / "long.hlo"
+    path.write_text(
+        "HloModule m\nENTRY e {\n a0 = f32[2] parameter(0)\n" + "\n".join(lines) + "\n ROOT r = f32[2] add(u, a60)\n}\n"
+    )
+    monkeypatch.setenv("PONDER", "600")
+    words = [path, "--slow-compile", "0.3", "--load", PLANTS / "slow_compile.py", "-o", tmp_path / "out"]
+    found = reduced(*words)
+    assert {"tanh", "add"} == {i.opcode for i in parse(found["program"]).instructions()} - {"parameter"}
+    assert found["tried"] < 30
+
+
 def test_a_command(chain: Path, tmp_path: Path) -> None:
     """The command's exit code is the sign; another one is another fault."""
     script = tmp_path / "check.py"

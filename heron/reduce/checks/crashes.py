@@ -13,6 +13,7 @@ from heron.errors import HeronError
 from heron.hlo.ir.module import Module
 from heron.options import Options
 from heron.reduce.checks import running
+from heron.reduce.checks.at_work import place
 from heron.reduce.checks.finding import FINE, Check, Finding
 
 #: what a program that ended its process, or took too long, is called; the parent process finds that out
@@ -45,10 +46,11 @@ class Crashes(Check):
 
 def failure(error: Exception, who: str = "") -> Finding:
     """An exception as a finding: the sign is the error's code, or its type with the last place in Python."""
+    *_, (raised_in, _line) = traceback.walk_tb(error.__traceback__)
+    at = place(raised_in)
+    near = (at,) if at else ()
     if isinstance(error, HeronError):
-        return Finding("error", error.code, text=f"{who}{error.code}: {error.what}")
-    frame = traceback.extract_tb(error.__traceback__)[-1]
-    place = f"{frame.filename.rpartition('/')[2]}:{frame.name}"
-    return Finding(
-        "error", f"{type(error).__name__} in {place}", text=f"{who}{type(error).__name__}: {error} ({place})"
-    )
+        return Finding("error", error.code, text=f"{who}{error.code}: {error.what}", near=near)
+    code = raised_in.f_code
+    where, kind = f"{code.co_filename.rpartition('/')[2]}:{code.co_name}", type(error).__name__
+    return Finding("error", f"{kind} in {where}", text=f"{who}{kind}: {error} ({where})", near=near)

@@ -23,7 +23,8 @@ class Finding:
 
     ``kind``: `FINE`, or the word for what is wrong. ``sign``: by what the fault is known again, such as an error code.
     ``amount``: how bad it is, in the check's own measure. ``text``: the fault for people. ``culprit``: for people, the
-    pass that does it, where a check can tell.
+    pass that does it, where a check can tell. ``near``: the places of the fault, the likeliest first, where a check can
+    tell: names of instructions, the nearest first. The search looks there first.
     """
 
     kind: str
@@ -31,6 +32,7 @@ class Finding:
     amount: float = 0.0
     text: str = ""
     culprit: str = ""
+    near: tuple[tuple[str, ...], ...] = ()
 
     def is_fault(self) -> bool:
         """Whether anything is wrong."""
@@ -42,6 +44,8 @@ class Check(ABC):
 
     #: the kinds of findings that the check is about
     kinds: ClassVar[tuple[str, ...]]
+    #: whether the fault may depend on the values of the inputs
+    reads_inputs: ClassVar[bool] = True
 
     @abstractmethod
     def look(self, module: Module, inputs: Sequence[np.ndarray]) -> Finding:
@@ -60,6 +64,11 @@ class Check(ABC):
         return ""
 
 
+def is_alike(first: Finding, now: Finding) -> bool:
+    """Whether `now` is a fault of the sort that `first` was, however bad."""
+    return now.kind == first.kind and now.sign == first.sign
+
+
 def is_same(check: Check, first: Finding, now: Finding) -> bool:
     """Whether `now` is the fault that `first` was."""
-    return now.kind == first.kind and now.sign == first.sign and now.amount >= check.bar(first)
+    return is_alike(first, now) and now.amount >= check.bar(first)

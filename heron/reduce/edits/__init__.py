@@ -10,7 +10,7 @@ from heron.reduce.edits.kind import Kind
 from heron.reduce.edits.outputs import OUTPUTS
 from heron.reduce.edits.shapes import SHAPES
 from heron.reduce.edits.simplifying import SIMPLIFYING
-from heron.reduce.edits.windows import WINDOWS
+from heron.reduce.edits.windows import WINDOWS, around
 
 #: in the order in which they are tried, over and over until none does anything: what saves most first
 KINDS: tuple[Kind, ...] = (
@@ -29,4 +29,4 @@ KINDS: tuple[Kind, ...] = (
     INPUTS,
 )
 
-__all__ = ["KINDS", "Kind"]
+__all__ = ["KINDS", "WINDOWS", "Kind", "around"]

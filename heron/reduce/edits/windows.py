@@ -5,6 +5,7 @@ This is the edit that makes large programs small. Half of a program is as quick 
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Sequence
 
 from heron.hlo import facts
@@ -38,6 +39,26 @@ def _keep(draft: Draft, names: Sequence[str]) -> bool:
             return False
     draft.set_root(entry, results)
     return True
+
+
+def around(module: Module, places: Sequence[Sequence[str]]) -> list[str]:
+    """The entry's instructions by their steps from these places. A place is the first of its names that there is."""
+    by_name = {i.name: i for i in module.instructions()}
+    callers = module.callers()
+    starts = []
+    for names in places:
+        at = next((by_name[n] for n in names if n in by_name), None)
+        while at is not None and at.parent is not module.entry:
+            at = next(iter(callers.get(at.parent, ())), None)
+        if at is not None:
+            starts.append(at)
+    found, waiting = dict.fromkeys(starts), deque(dict.fromkeys(starts))
+    while waiting:
+        i = waiting.popleft()
+        new = [n for n in (*i.operands, *i.users) if n not in found and n.opcode != "parameter" and not is_fixed(n)]
+        found.update(dict.fromkeys(new))
+        waiting += new
+    return [i.name for i in found if i.opcode != "parameter"]
 
 
 WINDOWS = Kind("window", _atoms, _keep, narrows=True)
