@@ -19,7 +19,7 @@ from heron.passes.layout.model.orders import Order, has_layouts, in_order, is_de
 from heron.passes.layout.model.places import MOVERS, Edge, Places, Value
 from heron.passes.layout.model.preferences import preferences
 from heron.passes.layout.model.regions import Region, best
-from heron.passes.layout.model.relations import Fixed, Relation, Stated
+from heron.passes.layout.model.relations import Fixed, Relation, Stated, Stepped
 from heron.passes.rewriting.expander import home
 from heron.passes.rewriting.tuples import arranged, packed, part_of, take_apart
 
@@ -289,7 +289,7 @@ def _wanted(edge: Edge, orders: dict[Value, Order]) -> Order | None:
     """The order an operand must be brought into; None where it may stay as it is."""
     is_mover = edge.user is not None and edge.user.opcode in MOVERS
     # where one order is not told from another by bytes, it is by name: both sides have the same
-    by_name = type(edge.relation) in (Relation, Fixed, Stated)
+    by_name = type(edge.relation) in (Relation, Stepped, Fixed, Stated)
     if is_mover or not (by_name or edge.cost(orders)):
         return None
     return edge.relation.up(orders.get(edge.result, edge.result.order) if edge.result is not None else ())

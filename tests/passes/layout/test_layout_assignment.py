@@ -208,3 +208,66 @@ ENTRY e {
     LayoutAssignment().run(module, PassContext())
     assert module.entry_layout is not None and str(module.entry_layout[1]) == "f32[3,2]{0,1}"
     assert [i.opcode for i in module.entry.instructions] == ["parameter", "transpose"]
+
+
+def _swept(rows: str, row: str, part: str, turned: str, dims: str) -> str:
+    """A loop that adds up the rows of a transposed parameter, and stores each sum as a row."""
+    state = f"(s32[], f32[{row}], f32[{rows}], f32[{rows}])"
+    at = ", ".join(["n", *["zero"] * part.count(",")])
+    return f"""HloModule m
+
+step {{
+  s = {state} parameter(0)
+  n = s32[] get-tuple-element(s), index=0
+  sum = f32[{row}] get-tuple-element(s), index=1
+  x = f32[{rows}] get-tuple-element(s), index=2
+  y = f32[{rows}] get-tuple-element(s), index=3
+  zero = s32[] constant(0)
+  one = s32[] constant(1)
+  next = s32[] add(n, one)
+  part = f32[{part}] dynamic-slice(x, {at}), dynamic_slice_sizes={{{part}}}
+  flat = f32[{row}] reshape(part)
+  added = f32[{row}] add(sum, flat)
+  update = f32[{part}] reshape(added)
+  stored = f32[{rows}] dynamic-update-slice(y, update, {at})
+  ROOT t = {state} tuple(next, added, x, stored)
+}}
+
+more {{
+  s = {state} parameter(0)
+  n = s32[] get-tuple-element(s), index=0
+  most = s32[] constant(50)
+  ROOT p = pred[] compare(n, most), direction=LT
+}}
+
+ENTRY main {{
+  given = f32[{turned}] parameter(0)
+  x = f32[{rows}] transpose(given), dimensions={{{dims}}}
+  zero = f32[] constant(0)
+  none = s32[] constant(0)
+  first = f32[{row}] broadcast(zero), dimensions={{}}
+  y = f32[{rows}] broadcast(zero), dimensions={{}}
+  s = {state} tuple(none, first, x, y)
+  w = {state} while(s), condition=more, body=step
+  all = f32[{rows}] get-tuple-element(w), index=3
+  ROOT r = f32[{turned}] transpose(all), dimensions={{{dims}}}
+}}
+"""
+
+
+def _loop_state(text: str) -> list[str]:
+    """The arrays of most dimensions in the loop's state."""
+    module, _ = laid_out(text)
+    (loop,) = [i for i in module.entry.instructions if i.opcode == "while"]
+    leaves = [leaf for _, leaf in loop.shape.leaves()]
+    return [str(leaf) for leaf in leaves if leaf.rank == max(x.rank for x in leaves)]
+
+
+def test_rows_that_a_loop_steps_through_lie_in_one_piece() -> None:
+    """Turned, a row's elements would each be in a line of memory of its own."""
+    assert _loop_state(_swept("50,40", "40", "1,40", "40,50", "1,0")) == ["f32[50,40]{1,0}"] * 2
+
+
+def test_a_loop_steps_through_pieces_as_long_as_a_line_in_any_order() -> None:
+    """The transposes then move nothing."""
+    assert _loop_state(_swept("50,8,16", "8,16", "1,8,16", "8,50,16", "1,0,2")) == ["f32[50,8,16]{2,0,1}"] * 2

@@ -19,7 +19,7 @@ from heron.hlo.ir.module import Module
 from heron.hlo.ir.shape import Shape, ShapeIndex
 from heron.passes.layout.model.orders import Order, in_order, is_default, order
 from heron.passes.layout.model.preferences import Preferences
-from heron.passes.layout.model.relations import Factor, Fixed, Relation, relation_of
+from heron.passes.layout.model.relations import Factor, Fixed, Relation, Stepped, relation_of
 
 Place = tuple[Instruction, ShapeIndex]
 
@@ -29,7 +29,7 @@ _VARIADIC = frozenset({"reduce"})
 MOVERS = frozenset({"transpose", "copy"})
 
 
-@dataclass(eq=False, slots=True)
+@dataclass(eq=False)
 class Value:
     """Arrays that have one order; ``fixed`` says why it is not to be chosen. Arrays of one dimension have no values."""
 
@@ -44,6 +44,11 @@ class Value:
     def name(self) -> str:
         return self.members[0][0].name
 
+    @cached_property
+    def is_carried(self) -> bool:
+        """Whether a loop has it in its state."""
+        return any(i.opcode == "while" for i, _ in self.members)
+
 
 @dataclass(eq=False, slots=True)
 class Edge:
@@ -56,10 +61,15 @@ class Edge:
     result: Value | None
 
     def cost(self, orders: dict[Value, Order]) -> int:
-        """Bytes that must be moved: none where the orders fit."""
+        """Bytes that must be moved where the orders do not fit, and those that a loop moves in vain as it goes through
+        the array part by part."""
         given = orders.get(self.source, self.source.order)
         wanted = self.source.order if self.result is None else orders.get(self.result, self.result.order)
-        return 0 if self.relation.fits(given, wanted) else self.relation.operand.byte_size
+        fits = self.relation.fits(given, wanted)
+        moved = 0 if fits else self.relation.operand.byte_size
+        if isinstance(self.relation, Stepped) and self.source.is_carried:
+            return moved + self.relation.waste(given if fits else wanted)
+        return moved
 
 
 @dataclass

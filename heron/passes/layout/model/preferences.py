@@ -15,21 +15,22 @@ class Preferences:
 
     ``one_order``: done in any order of dimensions, one for operands and result. ``any_order``: library calls that read
     their operands in any order, and give row-major results. ``turned_products``: whether a product may give its
-    matrices transposed.
+    matrices transposed. ``line``: bytes that memory gives at a time.
     """
 
     one_order: frozenset[str]
     any_order: frozenset[str]
     turned_products: bool
+    line: int
 
 
 #: nothing is computed, or every element by itself, or along dimensions that may lie anywhere
 _PLAIN = "concatenate copy dynamic-slice dynamic-update-slice opt-barrier pad reverse slice".split()
 
 #: the code of transforms wants row-major lines; LAPACK's wrappers copy each matrix anyway; BLAS swaps its operands
-CPU = Preferences(frozenset(_PLAIN), frozenset({"custom-call"}), turned_products=True)
+CPU = Preferences(frozenset(_PLAIN), frozenset({"custom-call"}), turned_products=True, line=64)
 #: cuFFT has strides between elements and between lines; cuSOLVER's matrices are copied; cuBLAS swaps its operands
-GPU = Preferences(frozenset((*_PLAIN, "fft")), frozenset({"custom-call"}), turned_products=True)
+GPU = Preferences(frozenset((*_PLAIN, "fft")), frozenset({"custom-call"}), turned_products=True, line=32)
 
 
 def preferences(target: Target | None) -> Preferences:

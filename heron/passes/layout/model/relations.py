@@ -10,11 +10,15 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from heron.hlo.calls.declared import takes_any_order
+from heron.hlo.facts import updates_operand
 from heron.hlo.ir.instruction import Instruction
 from heron.hlo.ir.shape import Shape
 from heron.passes.layout.model.orders import Order, in_order, order, same_place
 from heron.passes.layout.model.preferences import Preferences
 from heron.passes.layout.reshape_decomposer import view_of
+
+#: ops that loops use to go through an array part by part
+_STEPPING = frozenset({"dynamic-slice", "dynamic-update-slice"})
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,6 +36,25 @@ class Relation:
 
     def down(self, x: Order) -> Order | None:
         return x
+
+
+@dataclass(frozen=True, slots=True)
+class Stepped(Relation):
+    """An array of which an op reads or writes a part of ``part`` elements in each dimension, by whole ``line``s of
+    bytes."""
+
+    part: tuple[int, ...]
+    line: int
+
+    def waste(self, x: Order) -> int:
+        """Bytes more for one pass over the array, part by part, when it is in that order: those of lines of which only
+        a few elements are wanted. Most come from a cache, which counts an eighth."""
+        run = self.operand.element_type.byte_size
+        for d in reversed(x):
+            run *= self.part[d]
+            if self.part[d] != self.operand.dims[d]:
+                break
+        return self.operand.byte_size * self.line // (8 * run) if run < self.line else 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -147,6 +170,8 @@ def _among(rank: int, dims: list[int]) -> Order:
 def relation_of(i: Instruction, n: int, likes: Preferences) -> Relation | None:
     """The relation between operand `n`, an array, and the result; None if any two layouts fit."""
     x = i.operands[n].shape.bare
+    if i.opcode in _STEPPING and not n and i.opcode in likes.one_order:
+        return Stepped(x, i.operands[1].shape.dims if updates_operand(i) else i.shape.dims, likes.line)
     if i.op.is_elementwise or i.opcode in likes.one_order:
         return Relation(x) if x.rank == i.shape.rank else _rows(x)
     match i.opcode:
