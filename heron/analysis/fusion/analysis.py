@@ -225,6 +225,9 @@ def elementwise(fusion: Fusion, strided: bool = False) -> FusionAnalysis:
     if cuts is not None and cuts.step > 1:
         why = f"'{cuts.hero.name}' is told apart by the rest of its index by {cuts.step}"
         return FusionAnalysis(fusion, "concatenate", why, cuts.hero, cuts)
+    if cuts is not None and cuts.at_edges:
+        why = f"'{cuts.hero.name}' is told apart at the edges of its padding"
+        return FusionAnalysis(fusion, "concatenate", why, cuts.hero, cuts)
     if cuts is not None:
         why = f"'{cuts.hero.name}' joins {len(cuts.hero.operands)} operands"
         return FusionAnalysis(fusion, "concatenate", why, cuts.hero, cuts)

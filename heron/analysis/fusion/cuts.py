@@ -19,6 +19,8 @@ MAX_PIECES = 64
 MAX_INSTRUCTIONS = 1 << 11
 #: most positions from one element of a pad to the next for which each has a box of its own
 MAX_STEP = 4
+#: the fewest elements, and the longest rows of whole dimensions, for which edges are cut off
+MIN_PADDED, MAX_ROW = 256, 15
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,6 +44,11 @@ class Cuts:
     def step(self) -> int:
         """The positions from one element of a box to the next."""
         return len(self.borders)
+
+    @property
+    def at_edges(self) -> bool:
+        """Whether the cuts are between padding and the rest."""
+        return self.step == 1 and self.hero.opcode != "concatenate"
 
     @property
     def boxes(self) -> list[range]:
@@ -90,6 +97,8 @@ def cuts_of(fusion: Fusion, strided: bool = False) -> Cuts | None:
             hero, dimension = hero or joint.i, seen[0]
             for rest, found in seen[1].items():
                 borders[rest] |= found
+    if hero is None and strided:
+        hero, dimension = _cut_at_edges(fusion.roots, dims, borders[0])
     if hero is None:
         return None
     cuts = Cuts(hero, dimension, tuple(tuple(sorted(b)) for b in borders))
@@ -119,6 +128,57 @@ def _joints(roots: Iterable[Instruction], padded: tuple[int, ...]) -> Iterator[_
             stack.append(_Joint(i.operands[0]))
         elif is_pointwise(i):
             stack.extend(joint._replace(i=o) for o in reversed(i.operands) if o.shape.dims == i.shape.dims)
+
+
+def _cut_at_edges(
+    roots: Iterable[Instruction], dims: tuple[int, ...], borders: set[int]
+) -> tuple[Instruction | None, int]:
+    """Adds the borders between padding and the rest, along the innermost dimension in which loops over both would not
+    be vectorised; the first padded op that the roots are computed from, and that dimension."""
+    long = [d for d, n in enumerate(dims) if n > 1]
+    if not long or prod(dims) < MIN_PADDED:
+        return None, -1
+    narrow = [d for d in long if d == long[-1] or prod(dims[d + 1 :]) <= MAX_ROW]
+    padded = list(_padded(roots, dims))
+    for d in reversed(narrow):
+        hero = None
+        for i in padded:
+            begin, end = _inside(i, d)
+            if begin < end and (begin > 0 or end < dims[d]):
+                hero = hero or i
+                borders |= {0, begin, end, dims[d]}
+        if hero is not None:
+            return hero, d
+    return None, -1
+
+
+def _padded(roots: Iterable[Instruction], dims: tuple[int, ...]) -> Iterator[Instruction]:
+    """The pads and windows that `roots` are computed from element by element."""
+    seen: set[Instruction] = set()
+    stack = list(roots)[::-1]
+    while stack:
+        i = stack.pop()
+        if i in seen or i.shape.dims != dims:
+            continue
+        seen.add(i)
+        if i.opcode in ("pad", "reduce-window"):
+            yield i
+        elif is_pointwise(i):
+            stack.extend(reversed(i.operands))
+
+
+def _inside(i: Instruction, d: int) -> tuple[int, int]:
+    """The positions along a dimension at which a pad or a window reads no padding: from the first to below the second.
+    All of them where it is not padded, or in steps."""
+    size, n = i.operands[0].shape.dims[d], i.shape.dims[d]
+    if i.opcode == "pad":
+        low, _, interior = i.padding[d]
+        return (0, n) if interior else (max(low, 0), min(low + size, n))
+    w = i.window[d]
+    if w.base_dilation != 1:
+        return 0, n
+    reach = (w.size - 1) * w.window_dilation
+    return -(-w.pad_low // w.stride), min(n, (size - 1 - reach + w.pad_low) // w.stride + 1)
 
 
 def spread_dimension(i: Instruction) -> int:

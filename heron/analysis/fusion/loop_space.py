@@ -24,6 +24,7 @@ from heron.analysis.indexing.hlo_maps import (
     memory_sizes,
     moves_elements,
     operand_index,
+    pad_index,
     to_memory,
 )
 from heron.analysis.indexing.simplify import Simplifier, simplifier
@@ -139,6 +140,8 @@ def walk(
             found.append(Read(i, at, address))
         elif not called and i.opcode == "concatenate" and (part := concatenated_part(i, at, ranges)) is not None:
             stack.append(part)
+        elif not called and i.opcode == "pad" and (part := _padded_part(i, at, ranges)) is not None:
+            stack.append(part)
         elif called or not moves_elements(i) or (stop is not None and stop(i, at)):
             found.append(Read(i, at, None))
         else:
@@ -158,6 +161,19 @@ def concatenated_part(i: Instruction, at: Index, ranges: Simplifier) -> tuple[In
             return operand, (*at[:d], ranges.simplify(at[d] - Const(offset)), *at[d + 1 :])
         offset += size
     return None
+
+
+def _padded_part(i: Instruction, at: Index, ranges: Simplifier) -> tuple[Instruction, Index] | None:
+    """The operand of a pad that all points of index `at` show, and where; None when they show both."""
+    source, padding = i.operands
+    where, constraints = pad_index(i, at)
+    shows_all = True
+    for e, least, most in constraints:
+        low, high = ranges.range_of(ranges.simplify(e))
+        if high < least or low > most:
+            return padding, ()
+        shows_all &= least <= low and high <= most
+    return (source, tuple(ranges.simplify(e) for e in where)) if shows_all else None
 
 
 # -- cutting dimensions ------------------------------------------------------------------------------------------------

@@ -25,6 +25,7 @@ class Piece:
     """A box of the index space of outputs `members`: as large as ``shape``, beginning at ``start``.
 
     ``whole``: the outputs' own shape. ``steps``: from one element to the next in each dimension; none are ones.
+    ``is_edge``: it has few of the outputs' elements, for which short code matters more than fast code.
     """
 
     shape: Shape
@@ -32,6 +33,7 @@ class Piece:
     whole: Shape
     start: tuple[int, ...]
     steps: tuple[int, ...] = ()
+    is_edge: bool = False
 
     def index(self, inside: Index) -> Index:
         """The outputs' index of an index into the box."""

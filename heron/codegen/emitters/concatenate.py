@@ -38,5 +38,6 @@ def _pieces(fusion: Fusion, cuts: Cuts) -> list[Piece]:
         dims = tuple(len(box) if k == d else n for k, n in enumerate(whole.dims))
         start = tuple(box.start if k == d else 0 for k in range(whole.rank))
         steps = tuple(box.step if k == d else 1 for k in range(whole.rank)) if box.step > 1 else ()
-        pieces.append(Piece(array(whole.element_type, dims, whole.layout), members, whole, start, steps))
+        is_edge = cuts.at_edges and len(box) < whole.dims[d] // 4
+        pieces.append(Piece(array(whole.element_type, dims, whole.layout), members, whole, start, steps, is_edge))
     return pieces

@@ -54,7 +54,9 @@ def cpu_pieces(
     for (space, plan), piece in zip(plans, pieces, strict=True):
         inits = [frame.outputs[n] for n in piece.members]
         body = elements(frame, piece.members, space.at)
+        straight, frame.kernel.straight = frame.kernel.straight, frame.kernel.straight and not piece.is_edge
         store(frame, piece.members, cpu_loops(frame, plan, first, total, inits, body))
+        frame.kernel.straight = straight
         first += plan.items
 
 

@@ -110,6 +110,81 @@ SPREAD = [
     ),
 ]
 
+#: pads and windows whose edges are loops of their own on the CPU, and the loops
+EDGES = [
+    (
+        ["f32[99,3]", "f32[100,3]"],
+        "z = f32[] constant(0)\n n = f32[99,3] negate(p0)\n a = f32[100,3] pad(n, z), padding=0_1x0_0\n"
+        " b = f32[100,3] pad(p0, z), padding=1_0x0_0\n s = f32[100,3] add(a, b)\n ROOT r = f32[100,3] multiply(s, p1)",
+        "2 + 2 + 2",
+    ),
+    (["f32[9,40]"], "z = f32[] constant(2)\n ROOT r = f32[13,43] pad(p0, z), padding=2_2x3_0", "1x1 + 1x1"),
+    # negative edges, two outputs
+    (
+        ["f32[9,40]", "f32[9,38]"],
+        "z = f32[] constant(-1)\n a = f32[9,38] pad(p0, z), padding=0_0x2_-4\n m = f32[9,38] multiply(a, p1)\n"
+        " ROOT r = (f32[9,38], f32[9,38]) tuple(a, m)",
+        "1x1 + 1x1",
+    ),
+    # nothing but padding
+    (["f32[2]"], "z = f32[] constant(3)\n ROOT r = f32[300] pad(p0, z), padding=-1_299", "1 + 1"),
+    # steps, dilation, an uneven end, padding in both dimensions
+    (
+        ["f32[40,30]"],
+        "z = f32[] constant(0)\n ROOT r = f32[20,15] reduce-window(p0, z), window={size=5x3 stride=2x2 pad=2_1x1_0}, "
+        "to_apply=add",
+        "2 + 1x1",
+    ),
+    (
+        ["f32[20,60]"],
+        "z = f32[] constant(0)\n ROOT r = f32[20,60] reduce-window(p0, z), "
+        "window={size=1x3 pad=0_0x4_4 rhs_dilate=1x4}, to_apply=add",
+        "1x1 + 1x1 + 1x1",
+    ),
+    # a window wider than what it slides over, and one over rows of few elements
+    (
+        ["f32[60,4]"],
+        "z = f32[] constant(0)\n ROOT r = f32[60,6] reduce-window(p0, z), window={size=1x7 pad=0_0x4_4}, to_apply=add",
+        "",
+    ),
+    (
+        ["f32[100,3]"],
+        "z = f32[] constant(0)\n ROOT r = f32[100,3] reduce-window(p0, z), window={size=3x1 pad=1_1x0_0}, to_apply=add",
+        "2 + 1x1 + 2",
+    ),
+]
+
+
+def whole_numbers(shape: str) -> np.ndarray:
+    """Their sums are the same in any order."""
+    return np.round(array(shape) * 8)
+
+
+@pytest.mark.parametrize("shapes, body, loops", EDGES)
+def test_edges_of_padding(shapes: list[str], body: str, loops: str) -> None:
+    kernel = emitted("cpu", shapes, body)
+    if loops:
+        assert (kernel.emitter, kernel.notes["loops"]) == ("concatenate", loops)
+    else:
+        assert kernel.emitter == "loop"
+    check(source(shapes, body), [whole_numbers(s) for s in shapes], parts=3)
+
+
+@given(st.data())
+@settings(max_examples=15)
+def test_windows_of_any_padding(data: st.DataObject) -> None:
+    size, window, stride, dilation = (data.draw(st.integers(1, most)) for most in (40, 6, 3, 3))
+    low, high = (data.draw(st.integers(-3, 8)) for _ in range(2))
+    reach = (window - 1) * dilation + 1
+    if size + low + high < reach:
+        return
+    n = (size + low + high - reach) // stride + 1
+    body = (
+        f"z = f32[] constant(0)\n ROOT r = f32[12,{n}] reduce-window(p0, z), "
+        f"window={{size=1x{window} stride=1x{stride} pad=0_0x{low}_{high} rhs_dilate=1x{dilation}}}, to_apply=add"
+    )
+    check(source([f"f32[12,{size}]"], body), [whole_numbers(f"f32[12,{size}]")], parts=2)
+
 
 def test_concatenations_a_reshape_hides() -> None:
     """No dimension of the result shows where the operands meet: inside another dimension, or in rows of other length."""
