@@ -40,6 +40,8 @@ Form: TypeAlias = (
 #: elements a reduce must combine for a kernel shaped after it: fewer are combined where they are needed, by a GPU's
 #: thread, or by a CPU in no vectors
 MIN_REDUCED, MIN_REDUCED_ON_CPU = 64, 12
+#: columns that a CPU combines side by side, and the shortest of those that are expensive to combine
+MIN_COLUMNS, MIN_COLUMN = 8, 33
 #: ops between the root and a reduce hero that keep its elements in place
 _EPILOGUE = having(Trait.VIEW) | {"get-tuple-element", "copy"}
 
@@ -167,8 +169,7 @@ def _in_parts(fusion: Fusion, target: Target | None, least: int) -> FusionAnalys
 
 
 def _after_hero(fusion: Fusion, target: Target | None, least: int) -> FusionAnalysis | None:
-    if not all(map(_sums_in_vectors, fusion.computation.instructions)):
-        least = MIN_REDUCED
+    least = max([least, *map(_least_reduced, fusion.computation.instructions)])
     found = next((found for o in fusion.outputs for found in _heroes(o.instruction, least)), None)
     if found is None:
         return None
@@ -242,12 +243,16 @@ _KINDS: tuple[Callable[[Fusion, Target | None, int], FusionAnalysis | None], ...
 )  # fmt: skip
 
 
-def _sums_in_vectors(i: Instruction) -> bool:
-    """False for a reduce whose partial results are expensive to join: of several arrays, or an extremum of floats."""
+def _least_reduced(i: Instruction) -> int:
+    """More elements that `i` must combine if it is a reduce whose partial results are expensive to join: of several
+    arrays, or an extremum of floats. Along columns there are none, but few elements are written out."""
     if i.opcode != "reduce":
-        return True
+        return 0
     is_extremum = i.to_apply.root.opcode in having(Trait.EXTREMUM) and not i.shape.element_type.is_integer
-    return len(i.operands) == 2 and not is_extremum
+    if len(i.operands) == 2 and not is_extremum:
+        return 0
+    dims = i.operands[0].shape.dims
+    return MIN_COLUMN if dims[-1] >= MIN_COLUMNS and len(dims) - 1 not in i.dimensions else MIN_REDUCED
 
 
 def _heroes(root: Instruction, least: int) -> Iterator[tuple[Instruction, str]]:
