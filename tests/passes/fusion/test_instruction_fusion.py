@@ -147,6 +147,20 @@ def test_many_pieces_are_not_told_apart_in_the_loop_of_every_piece(pieces: int) 
     assert_survives(text, FUSED)
 
 
+@pytest.mark.parametrize(
+    "row, opcode, ahead", [(1, "exponential", True), (1, "negate", False), (16, "exponential", False)]
+)
+def test_functions_of_updates_that_go_one_by_one_are_computed_ahead(row: int, opcode: str, ahead: bool) -> None:
+    text = entry(f"""
+  y = f32[500,{row}]{{1,0}} parameter(0)
+  at = s32[20000,1]{{1,0}} parameter(1)
+  x = f32[20000,1,{row}]{{2,1,0}} parameter(2)
+  e = f32[20000,1,{row}]{{2,1,0}} {opcode}(x)
+  ROOT r = f32[500,{row}]{{1,0}} scatter(y, at, e), update_window_dims={{1,2}}, inserted_window_dims={{}},
+    scatter_dims_to_operand_dims={{0}}, index_vector_dim=1, to_apply=plus""")
+    assert any(i.opcode == opcode for i in fuse(text)[0].entry.instructions) == ahead
+
+
 def test_limits() -> None:
     parameters = "\n".join(f"  p{n} = f32[8]{{0}} parameter({n})" for n in range(50))
     sums = "\n".join(

@@ -7,7 +7,9 @@ from dataclasses import dataclass, field
 
 from heron.analysis.cost.code_size import Places, code_at, op_code, places_of
 from heron.analysis.cost.reuse import evaluations_of
+from heron.hlo.facts import updates_operand
 from heron.hlo.ir.instruction import Instruction
+from heron.hlo.ir.op import Trait
 
 #: elements that a vector loop computes in the time of one outside of it
 LANES = 8.0
@@ -21,7 +23,8 @@ class Group:
 
     ``evaluations[i]``: how many elements of member `i` the kernel computes; more than `i` has when some are computed
     again for several readers. ``inputs``: what it reads from memory. ``places``: where each member is computed, which
-    makes ``code`` LLVM instructions; ``is_full``: something was refused because that would be too many.
+    makes ``code`` LLVM instructions; ``is_full``: something was refused because that would be too many. ``lanes``:
+    elements it computes side by side.
     """
 
     root: Instruction
@@ -30,12 +33,14 @@ class Group:
     places: dict[Instruction, Places] = field(default_factory=dict)
     code: float = 0.0
     is_full: bool = False
+    lanes: float = LANES
 
     @staticmethod
     def of(root: Instruction) -> Group:
         """The kernel of `root` alone."""
         size = (root.shape.tuple_shapes or (root.shape,))[0].num_elements
-        return Group(root, {root: float(size)}, dict.fromkeys(root.operands), {root: {None: 1}}, op_code(root))
+        own = {root: float(size)}, dict.fromkeys(root.operands), {root: {None: 1}}
+        return Group(root, *own, op_code(root), lanes=_lanes(root))
 
     def __contains__(self, i: Instruction) -> bool:
         return i in self.evaluations
@@ -84,6 +89,16 @@ class Group:
         places = places_of(i, self.places, users)
         apart = sum(copies for place, copies in places.items() if isinstance(place, tuple))
         return self.code + code_at(i, places) + (apart * below(i) if apart else 0.0)
+
+
+def _lanes(root: Instruction) -> float:
+    """Elements that a kernel of `root` computes side by side: those of an update's row where it goes from one update
+    to the next."""
+    if Trait.ONE_BY_ONE not in root.op.traits or not updates_operand(root):
+        return LANES
+    updates = root.operands[-1].shape
+    row = updates.dims[-1] if updates.rank - 1 in root.attrs["update_window_dims"] else 1
+    return max(1.0, min(LANES, float(row)))
 
 
 def _has_room(pad: Instruction) -> bool:
