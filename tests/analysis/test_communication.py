@@ -112,7 +112,8 @@ def test_atoms_that_leave_a_domain_weigh_more():
     other = AtomicMesh.of(Mesh((("data", 4), ("model", 4)), tuple(d % 4 * 4 + d // 4 for d in range(16))))
     assert weighted(other, MACHINE).weights == (1.0, 1.0, 10.0, 10.0)
     assert weighted(AtomicMesh.of(Mesh((("x", 4),))), MACHINE).weights == ()
-    assert weighted(mesh, None) is mesh
+    assert weighted(mesh, None) is mesh and mesh.latency == 0
+    assert weighted(mesh, MACHINE).latency == MACHINE.links[0].bandwidth * MACHINE.links[0].seconds
 
 
 def test_bytes_are_worth_the_time_of_their_links():

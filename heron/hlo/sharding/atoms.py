@@ -121,13 +121,15 @@ class AtomicMesh:
     axes: tuple[Axis, ...]
     #: the worth of a byte sent along each atom, 1 on the fastest links; empty where all links are alike
     weights: tuple[float, ...] = ()
+    #: the bytes that one collective more is worth: what the fastest links send in their latency; 0: only bytes count
+    latency: float = 0.0
 
     def __hash__(self) -> int:
         return self._hash
 
     @cached_property
     def _hash(self) -> int:
-        return hash((self.mesh, self.sizes, self.weights))
+        return hash((self.mesh, self.sizes, self.weights, self.latency))
 
     @staticmethod
     def of(mesh: Mesh) -> AtomicMesh:

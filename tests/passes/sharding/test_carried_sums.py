@@ -1,12 +1,18 @@
 """Partial sums that loops carry: they are added up once behind the loop, whatever linear ops its body applies."""
 
+from typing import Any
+
+import numpy as np
+import pytest
+
+from heron.frontends.loading import load
 from heron.hlo.ir.module import Module
 from heron.hlo.ir.op import Trait
 from heron.hlo.text import parse
 from heron.passes.devices import device_pipelines
 from heron.passes.framework.context import PassContext
 from heron.trace import Trace
-from tests.passes.sharding.devices import agree, inputs_of, partition, sharded
+from tests.passes.sharding.devices import agree, agree_open, inputs_of, partition, sharded
 
 STATE = "sharding={{mesh['x'=2], []}, {mesh['x'=2], [{}, {}, {}], unreduced={'x'}}, {mesh['x'=2], [{}, {}, {'x'}]}}"
 SUM = "{mesh['x'=2], [{}, {}], unreduced={'x'}}"
@@ -70,3 +76,28 @@ def test_it_is_a_decision() -> None:
     ctx = PassContext(trace=Trace())
     partition(parse(sharded(LAYERS)), ctx)
     assert any("stays a sum over 'x'" in d.reason for d in ctx.trace.decisions)
+
+
+def test_gradients_of_layers_added_up_over_batches() -> None:
+    """Nobody says that the sums are partial: the inner loop stores them, the outer one adds them up."""
+    jax = pytest.importorskip("jax")
+    mesh, P = jax.sharding.AbstractMesh((4,), ("x",)), jax.sharding.PartitionSpec
+
+    def loss(weights: Any, x: Any) -> Any:
+        return jax.numpy.sum(jax.lax.scan(lambda y, w: (y @ w, None), x, weights)[0])
+
+    def gradients(weights: Any, batches: Any) -> Any:
+        def step(total: Any, x: Any) -> Any:
+            return total + jax.grad(loss)(weights, x), None
+
+        return jax.lax.scan(step, jax.numpy.zeros_like(weights), batches)[0]
+
+    arguments = [
+        jax.ShapeDtypeStruct(dims, np.float32, sharding=jax.sharding.NamedSharding(mesh, P(*axes)))
+        for dims, axes in (((3, 8, 8), ()), ((2, 16, 8), (None, "x")))
+    ]
+    lowered = jax.jit(gradients).trace(*arguments).lower(lowering_platforms=("cpu",))
+    module = load(lowered.as_text())
+    inputs = [np.sign(x) for x in inputs_of(module)]
+    made = agree_open(module, inputs)
+    assert _exchanges(made) == [(made.entry.name, "all-reduce")]

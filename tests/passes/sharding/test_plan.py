@@ -115,6 +115,20 @@ def test_few_bytes(old: tuple[tuple[int, ...], ...], new: tuple[tuple[int, ...],
     assert found.within and found.bytes <= bytes_, found
 
 
+def test_latency_counts_on_a_machine() -> None:
+    """Of small arrays more bytes in fewer collectives take less time; of large ones they do not."""
+    sizes = AtomicMesh.of(MESHES["2x2x2"]).sizes
+
+    def kinds(scale: int, latency: float) -> list[str]:
+        dims = 16 * scale, 8 * scale, 8
+        found = plan(sizes, dims, 4, ((0, 1), (), (2,)), frozenset(), ((), (1,), ()), frozenset(), latency)
+        assert found.cost == found.bytes + latency * sum(s.kind != "slice" for s in found.steps)
+        return [s.kind for s in found.steps]
+
+    assert kinds(1, 0) == kinds(64, 1e5) == ["all-to-all", "all-gather", "all-gather"]
+    assert kinds(1, 1e5) == ["all-gather", "slice", "all-gather"]
+
+
 def test_ways_are_known() -> None:
     mesh = AtomicMesh.of(MESHES["2x4"])
     found = plan(mesh.sizes, (8, 8), 4, ((0,), (1, 2)), frozenset(), ((1, 2), (0,)), frozenset())

@@ -35,7 +35,7 @@ def reshard(p: Partitioner, part: Part, sharding: TensorSharding) -> Part:
     found = versions.get(wanted)
     if found is None:
         options = [(planned(p, version, wanted), version) for version in versions.values()]
-        best, version = min(options, key=lambda option: (option[0].bytes, len(option[0].steps)))
+        best, version = min(options, key=lambda option: (option[0].cost, len(option[0].steps)))
         found = versions[wanted] = _resharded(p, version, wanted, best)
         p.frame.origins[_view(found)] = origin
     return found
@@ -58,7 +58,7 @@ def cost(mesh: AtomicMesh, shape: Shape, old: TensorSharding, new: TensorShardin
 
 def _plan(mesh: AtomicMesh, shape: Shape, old: TensorSharding, new: TensorSharding) -> Plan:
     item = shape.element_type.byte_size
-    return plan(mesh.sizes, shape.dims, item, old.dims, old.unreduced, new.dims, new.unreduced)
+    return plan(mesh.sizes, shape.dims, item, old.dims, old.unreduced, new.dims, new.unreduced, mesh.latency)
 
 
 def _resharded(p: Partitioner, part: Part, wanted: TensorSharding, steps: Plan) -> Part:

@@ -3,8 +3,9 @@
 A state of the search is the list of atoms of each dimension, and the atoms along which the value is a partial sum. A
 step cuts a share further (free), joins shares (all-gather), moves atoms from one dimension to another (all-to-all),
 exchanges atoms for others with as many parts (collective-permute), or adds up (all-reduce, reduce-scatter). Costs are
-those of rings. The shortest path is found among states whose shares are no larger than the larger of the first and the
-last share; other states are tried where there is none.
+the bytes that rings send and, on a machine, what its links send in their latency for each step. The shortest path is
+found among states whose shares are no larger than the larger of the first and the last share; other states are tried
+where there is none.
 
 Where there are many atoms, those that stay neighbours are handled as one *unit*, so the number of states does not grow
 with the mesh.
@@ -57,13 +58,15 @@ class Step:
 class Plan:
     """Steps in order, the bytes that each device sends, and the bytes of the largest share on the way.
 
-    `within` tells whether no share is larger than the larger of the first and the last one.
+    `within` tells whether no share is larger than the larger of the first and the last one; `cost` has the latency of
+    all steps beside the bytes.
     """
 
     steps: tuple[Step, ...]
     bytes: float
     peak: int
     within: bool
+    cost: float
 
 
 class State(NamedTuple):
@@ -83,13 +86,14 @@ def plan(
     sums: frozenset[int],
     new: tuple[Axes, ...],
     kept: frozenset[int],
+    latency: float = 0.0,
 ) -> Plan:
     """The cheapest steps for an array of sizes `shape`, `item` bytes an element, over atoms of these `sizes`.
 
     From dimensions split by `old` with partial sums along `sums` to dimensions split by `new` with partial sums along
-    `kept`.
+    `kept`. One collective more is worth `latency` bytes.
     """
-    return _Search(sizes, shape, item, old, sums, new, kept).find()
+    return _Search(sizes, shape, item, old, sums, new, kept, latency).find()
 
 
 class _Search:
@@ -102,8 +106,9 @@ class _Search:
         sums: frozenset[int],
         new: tuple[Axes, ...],
         kept: frozenset[int],
+        latency: float,
     ) -> None:
-        self.shape, self.item = shape, item
+        self.shape, self.item, self.latency = shape, item, latency
         self.units = _units(len(sizes), old, sums, new, kept)
         self.sizes = tuple(prod(sizes[a] for a in unit) for unit in self.units)
         number = {unit[0]: n for n, unit in enumerate(self.units)}
@@ -127,6 +132,10 @@ class _Search:
         """The number of parts along these units."""
         return prod([self.sizes[u] for u in units])
 
+    def cost(self, step: Step) -> float:
+        """The bytes that a step is worth."""
+        return step.bytes + (0.0 if step.kind in _LOCAL else self.latency)
+
     # -- search ------------------------------------------------------------------------------------------------------
     def find(self) -> Plan:
         """The shortest path, within memory where there is one."""
@@ -142,7 +151,7 @@ class _Search:
     def _plan(self, start: State, path: list[tuple[Step, State]], within: bool) -> Plan:
         peak = max([self.bytes(start), *(self.bytes(s) for _, s in path)])
         steps = tuple(self._written(step) for step, _ in path)
-        return Plan(steps, sum(s.bytes for s in steps), peak, within)
+        return Plan(steps, sum(s.bytes for s in steps), peak, within, sum(self.cost(step) for step, _ in path))
 
     def _written(self, step: Step) -> Step:
         """The step by atoms."""
@@ -166,7 +175,7 @@ class _Search:
             for step, after in self.steps(state):
                 if bound is not None and self.bytes(after) > bound:
                     continue
-                total = cost + step.bytes, hops + (step.kind not in _LOCAL)
+                total = cost + self.cost(step), hops + (step.kind not in _LOCAL)
                 if after not in best or total < best[after]:
                     best[after], came[after] = total, (state, step)
                     count += 1
