@@ -75,6 +75,8 @@ class Target:
     shared_bytes_per_block: int = 0
     #: limit for a block that does not request more at launch; no kernel of heron does
     static_shared_bytes: int = 0
+    #: machine code that a kernel may have: more of it is fetched from memory again and again
+    code_bytes: int = 0
     registers_per_core: int = 0
     registers_per_thread: int = 0
     grid: tuple[int, int, int] = (1, 1, 1)

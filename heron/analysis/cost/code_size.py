@@ -12,6 +12,7 @@ number of ops, has no bound. A loop's body counts once, however often it runs.
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from math import prod
 from typing import TypeAlias
 
@@ -19,10 +20,27 @@ from heron.analysis.fusion.prefix_scan import is_long_scan
 from heron.hlo.facts import is_tuple_op, root_parts
 from heron.hlo.ir.instruction import Instruction
 from heron.hlo.ir.op import Trait
+from heron.targets import Target
 
-#: LLVM instructions for an element that fusion lets a kernel have, ahead of the vectoriser. A kernel without copies of
-#: anything stays far below; machine code takes LLVM some 0.2 ms for each
-BUDGET = 2500
+
+@dataclass(frozen=True, slots=True)
+class CodeLimit:
+    """The code that kernels of a machine may have.
+
+    ``most``: LLVM instructions for an element, ahead of the vectoriser. ``few``: elements up to which an array is
+    computed in no more places than it has elements, because the loops that ask for them are written out. ``is_gpu``: a
+    GPU's instructions are counted.
+    """
+
+    most: float
+    few: int
+    is_gpu: bool = False
+
+
+#: a kernel without copies of anything stays far below; machine code takes LLVM some 0.2 ms for each
+CPU_CODE = CodeLimit(2500.0, 16)
+#: bytes of a GPU's machine code for an LLVM instruction: one of its own, 16 bytes long, more or less
+_GPU_BYTES = 18
 
 #: where an op is computed: ways of asking for it, each with how many copies it has
 Places: TypeAlias = Mapping[object, int]
@@ -31,17 +49,24 @@ Places: TypeAlias = Mapping[object, int]
 _DOUBLE, _COMPLEX = 1.5, 4.0
 #: positions of a window up to which its sum may be written out
 _STRAIGHT = 16
-#: elements up to which an array is computed in no more places than it has elements
-_FEW = 16
 #: ops that cost so little that only what they read is counted
 _LONG = 16
 
 
-def op_code(i: Instruction) -> float:
+def code_limit(target: Target | None) -> CodeLimit:
+    """The code that kernels of a target may have. A GPU's threads have one element each: no loops are written out."""
+    if target is None or not target.is_gpu:
+        return CPU_CODE
+    return CodeLimit(target.code_bytes / _GPU_BYTES, 0, is_gpu=True)
+
+
+def op_code(i: Instruction, limit: CodeLimit) -> float:
     """LLVM instructions for one element of `i`, its operands' not included."""
     code = float(i.op.code + i.op.code_per_operand * len(i.operands))
+    if limit.is_gpu and i.op.gpu_code and not _by_constant(i):
+        code = float(i.op.gpu_code)
     if Trait.APPLIES in i.op.traits:
-        bodies = sum(sum(op_code(x) for x in c.instructions) for c in i.called)
+        bodies = sum(sum(op_code(x, limit) for x in c.instructions) for c in i.called)
         window = prod(w.size for w in i.window) if i.opcode == "reduce-window" and not is_long_scan(i) else 1
         code += bodies * (window if window <= _STRAIGHT else 1)
     code *= _in_line(i)
@@ -61,12 +86,21 @@ def _in_line(i: Instruction) -> int:
     return count if count <= _STRAIGHT else 1
 
 
-def code_at(i: Instruction, places: Places) -> float:
+def _by_constant(i: Instruction) -> bool:
+    """Whether integers are divided by a constant: a product and a shift."""
+    divisor = i.operands[-1]
+    divisor = divisor.operands[0] if divisor.opcode == "broadcast" else divisor
+    return divisor.opcode == "constant" and i.shape.element_type.is_integer
+
+
+def code_at(i: Instruction, places: Places, limit: CodeLimit) -> float:
     """LLVM instructions for `i` in all these places."""
-    return op_code(i) * sum(places.values())
+    return op_code(i, limit) * sum(places.values())
 
 
-def places_of(i: Instruction, members: Mapping[Instruction, Places], users: Iterable[Instruction]) -> Places:
+def places_of(
+    i: Instruction, members: Mapping[Instruction, Places], users: Iterable[Instruction], limit: CodeLimit
+) -> Places:
     """The places at which a kernel computes `i`: one for users at its own index, one for each other use.
 
     ``members``: the places of what the kernel computes; ``users``: those of them that read `i`.
@@ -83,26 +117,27 @@ def places_of(i: Instruction, members: Mapping[Instruction, Places], users: Iter
                 if o is i:
                     found[user, n] = copies
     copies = sum(found.values())
-    few = at_most(i, copies)
+    few = at_most(i, copies, limit)
     return found if few == copies else {i: few}
 
 
-def at_most(i: Instruction, copies: int) -> int:
-    """So many copies of `i`, but no more than it has elements where these are few."""
-    elements = i.shape.num_elements if i.shape.is_array else 0
-    return min(copies, elements) if 0 < elements <= _FEW else copies
+def at_most(i: Instruction, copies: int, limit: CodeLimit) -> int:
+    """So many copies of `i`, but one of a number, and no more than it has elements where these are few."""
+    if not i.shape.is_array or i.shape.num_elements > limit.few and not i.shape.is_scalar:
+        return copies
+    return min(copies, i.shape.num_elements or copies)
 
 
-def code_of(roots: Sequence[Instruction], members: Collection[Instruction]) -> float:
+def code_of(roots: Sequence[Instruction], members: Collection[Instruction], limit: CodeLimit) -> float:
     """LLVM instructions of a kernel that computes ``members`` for ``roots``."""
     code, places = 0.0, dict[Instruction, Places]()
     starts = dict.fromkeys(roots)
     for i in _readers_first(roots, members):
-        here = places_of(i, places, [u for u in i.users if u in places])
+        here = places_of(i, places, [u for u in i.users if u in places], limit)
         if i in starts:
             here = {**here, None: 1}
         places[i] = here
-        code += code_at(i, here)
+        code += code_at(i, here, limit)
     return code
 
 
@@ -115,12 +150,12 @@ def asked_of(i: Instruction) -> dict[Instruction, tuple[int, int]]:
     return found
 
 
-def fusion_code(i: Instruction) -> float:
+def fusion_code(i: Instruction, limit: CodeLimit) -> float:
     """LLVM instructions of a kernel: a fusion, or an op by itself."""
     if i.opcode != "fusion":
-        return op_code(i)
+        return op_code(i, limit)
     inside = i.attrs["calls"]
-    return code_of(root_parts(inside), inside.instructions)
+    return code_of(root_parts(inside), inside.instructions, limit)
 
 
 def _at_own_index(user: Instruction, i: Instruction) -> bool:

@@ -189,6 +189,8 @@ def fuse() -> Pipeline:
             Cse(),
             Dce(),
             HorizontalFusion(),
+            # numbers that joined kernels compute alike: a learning rate, a power of the step
+            Cse(inside=True),
             FusionWrapper(),
             # which emitter does a fusion: what tiles are quicker for
             FusionBlockLevelRewriter(),

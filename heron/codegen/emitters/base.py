@@ -14,6 +14,7 @@ from xdsl.dialects import func, gpu, tensor
 from xdsl.dialects.builtin import ArrayAttr, DictionaryAttr, IntegerAttr, TensorType, UnitAttr
 from xdsl.ir import Attribute, Block, SSAValue
 
+from heron.analysis.cost.code_size import code_limit, code_of
 from heron.analysis.fusion.analysis import FusionAnalysis
 from heron.analysis.fusion.fusion import Fusion, row_major
 from heron.analysis.fusion.partition import Partition, partition
@@ -22,7 +23,9 @@ from heron.codegen.elemental.registry import require
 from heron.codegen.ir.types import I64, INDEX, tensor_type
 from heron.codegen.kernel import STACK_BYTES, Kernel, KernelArg, Launch
 from heron.codegen.transforms.lib.buffers import byte_size
+from heron.codegen.transforms.optimize_loops import COPIES, MOST
 from heron.errors import HeronError
+from heron.hlo.facts import root_parts
 from heron.targets import Target
 
 #: ops that emitters take and elemental emission does not know
@@ -44,7 +47,8 @@ class Frame:
     """The entry function of a kernel while it is filled: finish with `finish`.
 
     ``e`` emits into its body; ``outputs`` are the current tensor values of the outputs, which an emitter replaces as it
-    inserts; ``lo``/``hi``: the range of work items (CPU only); ``heap_bytes``: of scratch.
+    inserts; ``lo``/``hi``: the range of work items (CPU only); ``heap_bytes``: of scratch; ``copies``: of the code for
+    an element that loops may be written out to, 0 for any number.
     """
 
     fusion: Fusion
@@ -58,6 +62,7 @@ class Frame:
     hi: SSAValue | None = None
     aliases: dict[int, int] = field(default_factory=dict)  # output number -> input number
     heap_bytes: int = 0
+    copies: int = 0
 
     @staticmethod
     def of(fusion: Fusion, cut: Partition, name: str, target: Target, *, any_layout: bool = False) -> Frame:
@@ -117,6 +122,17 @@ class Frame:
 
         return self.e.once((kind, axis), make_id)
 
+    @property
+    def room(self) -> float:
+        """Copies of the code for an element that the kernel may have."""
+        c, limit = self.fusion.computation, code_limit(self.target)
+        return limit.most / max(1.0, code_of(root_parts(c), c.instructions, limit))
+
+    def bound_copies(self) -> None:
+        """Write loops out no further than there is room."""
+        room = int(self.room)
+        self.copies = max(1, room) if room < 4 * MOST else 0
+
     def scratch(self, element: Attribute, *sizes: int) -> SSAValue:
         """A tensor for the kernel's own use. On a CPU each thread has its own."""
         type_ = TensorType(element, list(sizes))  # type: ignore[type-var]
@@ -131,6 +147,8 @@ class Frame:
         self.e.b.constants.drop_unused()
         function = self.kernel.add_function(self.name, self.block, [o.type for o in self.outputs])
         function.attributes["xla_gpu.entry"] = UnitAttr()
+        if self.copies:
+            function.attributes[COPIES] = IntegerAttr(self.copies, I64)
         args = [KernelArg(p.shape, "in", n) for n, p in enumerate(self.fusion.inputs)]
         args += [KernelArg(o.shape, "out", n, self.aliases.get(n)) for n, o in enumerate(self.fusion.outputs)]
         extra = [self._argument_attributes(a) for a in args]

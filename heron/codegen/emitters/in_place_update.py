@@ -85,7 +85,8 @@ def _emit_gpu(frame: Frame, found: Sequence[Instruction]) -> Kernel:
     plans: list[GpuPlan] = []
     for n, (update, shape) in enumerate(zip(found, shapes, strict=True)):
         if shape.num_elements:
-            plan = plan_gpu(shape.num_elements, shape.element_type.bits, frame.target, whole_blocks=several)
+            size, bits = shape.num_elements, shape.element_type.bits
+            plan = plan_gpu(size, bits, frame.target, whole_blocks=several, room=frame.room)
             plans.append(plan)
             parts.append(Part(plan.grid, (n,), partial(_updated, frame, update, n, plan)))
     if not parts:

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
-from math import prod
+from math import inf, prod
 from typing import TypeAlias
 
 from xdsl.dialects import arith, scf
@@ -186,10 +186,18 @@ class GpuPlan:
 
 
 def plan_gpu(
-    elements: int, bits: int, target: Target, *, row: int | None = None, whole_blocks: bool = False, block: int = 0
+    elements: int,
+    bits: int,
+    target: Target,
+    *,
+    row: int | None = None,
+    whole_blocks: bool = False,
+    block: int = 0,
+    room: float = inf,
 ) -> GpuPlan:
     """128-bit accesses (4 elements at most) when they divide the elements and still leave every core some threads.
 
+    ``room``: copies of the code for an element that the kernel may have: a thread's elements are written out.
     ``row``: what they must divide instead of the elements, where those lie in several stretches of memory.
     ``whole_blocks``: blocks of the usual size even for few elements, so that several plans can share a launch.
     ``block``: threads a block must have, unless 0.
@@ -198,7 +206,7 @@ def plan_gpu(
     block = block or min(WARPS_PER_BLOCK * WARP, target.threads_per_block)
     vector = max(1, min(4, 128 // max(bits, 8)))
     enough = target.cores * block
-    while vector > 1 and (elements % vector or (row or 0) % vector or elements // vector < enough):
+    while vector > 1 and (vector > room or elements % vector or (row or 0) % vector or elements // vector < enough):
         vector //= 2
     threads = max(1, elements // vector)
     if not whole_blocks:

@@ -11,7 +11,7 @@ An accumulating loop around others waits for memory once each time it goes aroun
 loads of as many rounds under way, for as many registers. How many there are is data: the registers of a core over the
 threads that the launch puts on it; loads may take half of them. A launch that fills the machine leaves 64 bytes a
 thread, and rounds that load as much stay single (ptxas would write them out, for four times the registers); one of few
-blocks leaves ten times that.
+blocks leaves ten times that. Nor do the copies become more code than a kernel should have (`heron.copies`).
 
     scf.for %r = %c0 to %c6 step %c1 iter_args(%sum = …) { %v = vector.transfer_read … : vector<4xf32> … }
     ->
@@ -30,7 +30,7 @@ from __future__ import annotations
 from math import prod
 
 from xdsl.dialects import scf, tensor, vector
-from xdsl.dialects.builtin import ModuleOp, TensorType, UnitAttr, VectorType
+from xdsl.dialects.builtin import IntegerAttr, ModuleOp, TensorType, UnitAttr, VectorType
 from xdsl.dialects.func import FuncOp
 from xdsl.ir import Block, Operation, SSAValue
 
@@ -41,6 +41,8 @@ from heron.codegen.transforms.lib.buffers import byte_size
 from heron.codegen.transforms.options import TransformOptions
 from heron.codegen.transforms.vectorize_loads_stores import trip_count
 
+#: attribute of a kernel: copies of the code for an element that it may have
+COPIES = "heron.copies"
 #: iterations a loop that is written out may have
 MOST = 16
 #: bytes of loads a thread has under way that are enough where a core has all the threads it can take
@@ -59,7 +61,7 @@ def run(module: ModuleOp, options: TransformOptions) -> None:
                 elif isinstance(op, tensor.EmptyOp) and options.is_gpu:
                     _mark_around(op)
         if options.is_gpu:
-            _Accumulating(in_flight(function, options)).loaded(function.body.block)
+            _Accumulating(in_flight(function, options), copies_of(function)).loaded(function.body.block)
 
 
 def in_flight(function: FuncOp, options: TransformOptions) -> int:
@@ -72,11 +74,18 @@ def in_flight(function: FuncOp, options: TransformOptions) -> int:
     return min(device.registers_per_thread, device.registers_per_core // threads) * REGISTER // 2
 
 
-class _Accumulating:
-    """Decides about the accumulating loops of a function; ``room``: bytes of loads that may be under way."""
+def copies_of(function: FuncOp) -> int:
+    """Copies of the code for an element that the kernel may have."""
+    given = function.attributes.get(COPIES)
+    return given.value.data if isinstance(given, IntegerAttr) else MOST * MOST
 
-    def __init__(self, room: int) -> None:
-        self.room = room
+
+class _Accumulating:
+    """Decides about the accumulating loops of a function; ``room``: bytes of loads that may be under way; ``copies``:
+    those of the code for an element that there may be."""
+
+    def __init__(self, room: int, copies: int) -> None:
+        self.room, self.copies = room, copies
 
     def loaded(self, block: Block) -> int:
         """Bytes that one run of the block loads."""
@@ -96,7 +105,8 @@ class _Accumulating:
         lower, upper, step = (constant_value(v) for v in loop.operands[:3])
         rounds = 1 if lower is None or upper is None or not step else max(1, -(-(upper - lower) // step))
         if loads >= IN_FLIGHT and "heron.full_unroll" not in loop.attributes and _accumulates_around_loops(loop):
-            times = min(rounds, self.room // loads)
+            inside = max(trip_count(op) or 1 for op in loop.walk() if isinstance(op, scf.ForOp) and op is not loop)
+            times = min(rounds, self.room // loads, self.copies // inside)
             while times > 1 and rounds % times:
                 times -= 1
             loop.attributes["heron.unroll"] = int_attr(max(1, times), I64)

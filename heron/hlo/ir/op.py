@@ -105,6 +105,8 @@ class Op:
     code: ClassVar[int] = 1
     #: more of them for each operand
     code_per_operand: ClassVar[int] = 0
+    #: a GPU's instructions for one output element where an assembler writes out one of LLVM's; 0: as ``code`` says
+    gpu_code: ClassVar[int] = 0
     #: of an op that begins work, the op that waits for its end
     done: ClassVar[str] = ""
     #: of such an op, whether its value is (operands, results)

@@ -113,6 +113,7 @@ class Divide(Binary):
     kinds = NUMBER
     flops = 4
     code = 2
+    gpu_code = 20
 
     def evaluate(self, ev: Evaluation, i: Instruction, x: np.ndarray, y: np.ndarray) -> np.ndarray:
         t = i.shape.element_type
@@ -128,6 +129,7 @@ class Remainder(Binary):
     kinds = INTEGER | FLOAT
     flops = 12
     code = 4
+    gpu_code = 24
 
     def compute(self, t: ElementType, x: np.ndarray, y: np.ndarray) -> np.ndarray:
         return numeric.remainder(x, y) if t.is_integer else np.fmod(x, y)

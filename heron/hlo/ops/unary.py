@@ -239,6 +239,7 @@ class Sqrt(Transcendental):
 
     flops = 4
     code = 2
+    gpu_code = 16
 
     def compute(self, t: ElementType, x: np.ndarray) -> np.ndarray:
         return np.sqrt(x)

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from itertools import pairwise
 
+from heron.analysis.cost.code_size import code_limit
 from heron.analysis.fusion.iteration_space import joinable_outputs
 from heron.analysis.fusion.roles import is_view, stays_alone
 from heron.analysis.graph.reachability import Reachability
@@ -80,7 +81,7 @@ def _join(c: Computation, name: str, ctx: PassContext) -> bool:
     members = {i: inner for i in order if (inner := _member(i, name)) is not None and not is_view(i)}
     if len(members) < 2:
         return False
-    clusters = Clusters(c, [i for i in order if i in members])
+    clusters = Clusters(c, [i for i in order if i in members], code_limit(ctx.target))
     for first, second in pairwise(members):
         for i in (first, second):
             if not joinable_outputs(i):

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import deque
 from dataclasses import dataclass
 
-from heron.analysis.cost.code_size import BUDGET, fusion_code
+from heron.analysis.cost.code_size import CodeLimit, code_limit, fusion_code, op_code
 from heron.analysis.cost.estimate import estimate
 from heron.analysis.cost.kernel import kernel_cost
 from heron.analysis.fusion.iteration_space import joinable_outputs, space_of, sums_inside, uses
@@ -24,9 +24,6 @@ from heron.targets import Target, get
 
 #: what takes no step of its own
 _FREE = having(Trait.GIVEN, Trait.TUPLE, Trait.FORWARDS) | {"after-all"}
-
-#: LLVM instructions of a kernel's loops together: each has blocks of its own, so they do not grow with each other
-_CODE = 2 * BUDGET
 
 #: bytes in and out of a kernel that can be done anywhere at no cost
 _TINY = 4096
@@ -159,20 +156,43 @@ class HorizontalFusion(Pass):
         groups: list[list[Instruction]] = []
         while kinds:
             group = [large.pop()] if large else []
-            room, code = self.max_arguments - sum(map(_arguments, group)), sum(map(fusion_code, group))
+            room, code = self.max_arguments - sum(map(_arguments, group)), _Code(code_limit(target))
+            for i in group:
+                code.take(i)
             for kind, waiting in list(kinds.items()):
-                more = fusion_code(waiting[0])
                 for _ in range(each):
                     if not waiting or len(group) == self.max_loops or room < _arguments(waiting[0]):
                         break
-                    if group and code + more > _CODE:
+                    if not code.take(waiting[0]):
                         break
-                    room, code = room - _arguments(waiting[0]), code + more
+                    room -= _arguments(waiting[0])
                     group.append(waiting.popleft())
                 if not waiting:
                     del kinds[kind]
             groups.append(group)
         return groups + [[i] for i in large]
+
+
+class _Code:
+    """The code of a joined kernel. Numbers that several kernels compute from the same ones are computed once."""
+
+    def __init__(self, limit: CodeLimit) -> None:
+        self.limit, self.total = limit, 0.0
+        self.known: set[tuple[tuple[Instruction, ...], tuple[str, ...]]] = set()
+
+    def take(self, i: Instruction) -> bool:
+        """Take a kernel in if its code fits, or if there is none yet; whether it is in."""
+        inside = i.attrs["calls"].instructions if i.opcode == "fusion" else ()
+        scalar = [x for x in inside if x.shape.is_scalar and x.op.is_elementwise]
+        numbers = tuple(o for o in i.operands if o.shape.is_scalar), tuple(x.opcode for x in scalar)
+        more = fusion_code(i, self.limit)
+        if numbers in self.known:
+            more -= sum(op_code(x, self.limit) for x in scalar)
+        if self.total and self.total + more > self.limit.most:
+            return False
+        self.total += more
+        self.known.add(numbers)
+        return True
 
 
 def _is_tiny(i: Instruction) -> bool:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from heron.analysis.cost.code_size import code_limit
 from heron.hlo.ir.instruction import Instruction
 from heron.hlo.ir.module import Module
 from heron.passes.framework.base import Pass
@@ -44,7 +45,7 @@ class InstructionFusion(Pass):
 
     def run(self, module: Module, ctx: PassContext) -> bool:
         machine = MACHINES[self.target or getattr(ctx.target, "kind", "cpu")]
-        limits = Limits(self.max_inputs, self.max_instructions)
+        limits = Limits(self.max_inputs, self.max_instructions, code=code_limit(ctx.target))
 
         def tell(
             ok: bool, why: str, producer: Instruction, into: str, before: float | None, after: float | None

@@ -6,7 +6,7 @@ from collections.abc import Container, Mapping
 from dataclasses import dataclass
 from math import prod
 
-from heron.analysis.cost.code_size import BUDGET
+from heron.analysis.cost.code_size import code_limit
 from heron.analysis.fusion.iteration_space import (
     IterationSpace,
     reads_at_own_index,
@@ -76,7 +76,7 @@ class MultiOutputFusion(Pass):
             spaces = {i: space for i, space in spaces.items() if not space.reduced}
         if len(spaces) < 2:
             return False
-        joiner = _Joiner(Clusters(c, spaces), spaces, self, ctx)
+        joiner = _Joiner(Clusters(c, spaces, code_limit(ctx.target)), spaces, self, ctx)
         depth = _depths(order, spaces)
         for i in spaces:
             for user in uses(i):
@@ -157,8 +157,8 @@ class _Joiner:
             return f"the kernel would have {inputs} inputs and outputs, more than {self.limits.max_inputs}"
         if one.instructions + two.instructions > self.limits.max_instructions:
             return f"the kernel would have more than {self.limits.max_instructions} instructions"
-        if one.code + two.code > BUDGET:
-            return f"the kernel would become more than {BUDGET} LLVM instructions"
+        if one.code + two.code > self.clusters.limit.most:
+            return f"the kernel would become more than {self.clusters.limit.most:.0f} LLVM instructions"
         if self.clusters.makes_cycle(a, b):
             return "what lies between them would need a part of the kernel before it has run"
         return ""

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from math import prod
 from typing import NamedTuple
 
-from heron.analysis.cost.code_size import BUDGET
+from heron.analysis.cost.code_size import code_limit
 from heron.analysis.fusion.iteration_space import joinable_outputs, source
 from heron.hlo.facts import combiner, is_view
 from heron.hlo.ir.computation import Computation
@@ -88,7 +88,7 @@ class NormalizationFusion(Pass):
         unfit = {i: self._unfit(i, rows) for i, rows in kernels.items() if rows.kept is not None}
         if all(unfit.values()):
             return False
-        clusters = Clusters(c, kernels)
+        clusters = Clusters(c, kernels, code_limit(ctx.target))
         position = {i: n for n, i in enumerate(order)}
 
         def nearest(reader: Instruction) -> list[Instruction]:
@@ -170,8 +170,8 @@ class NormalizationFusion(Pass):
             return f"the kernel would have more than {self.max_inputs} inputs and outputs"
         if one.instructions + two.instructions > self.max_instructions:
             return f"the kernel would have more than {self.max_instructions} instructions"
-        if one.code + two.code > BUDGET:
-            return f"the kernel would become more than {BUDGET} LLVM instructions"
+        if one.code + two.code > clusters.limit.most:
+            return f"the kernel would become more than {clusters.limit.most:.0f} LLVM instructions"
         if clusters.makes_cycle(made, last):
             return "what lies between them would need a part of the kernel before it has run"
         return ""

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from heapq import heappop, heappush
 
+from heron.analysis.cost.code_size import code_limit
 from heron.analysis.cost.estimate import clock_of
 from heron.hlo.facts import is_generated, updated_operands
 from heron.hlo.ir.computation import Computation
@@ -63,7 +64,7 @@ class PriorityFusion(Pass):
 
     def _run(self, c: Computation, target: Target, ctx: PassContext) -> bool:
         changed = _have_own_arrays(c)
-        kernels = Kernels(c, clock_of(target), self.max_inputs, self.max_instructions)
+        kernels = Kernels(c, clock_of(target), self.max_inputs, self.max_instructions, code_limit(target))
         _Queue(kernels, ctx).run()
         # readers first: what they compute themselves must still be there when they are built
         for kernel in sorted(kernels.of.values(), key=lambda k: -k.number):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from heron.analysis.cost.code_size import BUDGET, fusion_code
+from heron.analysis.cost.code_size import CodeLimit, code_limit, fusion_code
 from heron.analysis.cost.kernel import KernelCost, Read, kernel_cost
 from heron.analysis.fusion.iteration_space import joinable_outputs, reads_at_own_index
 from heron.analysis.fusion.roles import stays_alone
@@ -73,7 +73,7 @@ class FusionMerger(Pass):
         cost = kernel_cost(i)
         fusions = [u for u in readers if u.opcode == "fusion"]
         reads = {u: next(r for r in kernel_cost(u).reads if r.operand == i.name) for u in fusions}
-        why_not = self._against(i, readers, reads)
+        why_not = self._against(i, readers, reads, code_limit(ctx.target))
         before = cost.distinct + sum(r.distinct for r in reads.values())
         after = sum(_read_anew(i, cost, u) for u in readers)
         why = why_not or ("fewer bytes move" if after < before else "its readers would read more")
@@ -98,7 +98,9 @@ class FusionMerger(Pass):
             ctx.trace.became[reader.name] = join_kernels([mine, reader]).name
         return ok
 
-    def _against(self, i: Instruction, readers: list[Instruction], reads: dict[Instruction, Read]) -> str:
+    def _against(
+        self, i: Instruction, readers: list[Instruction], reads: dict[Instruction, Read], limit: CodeLimit
+    ) -> str:
         root = i.fused_root
         if i.is_root or not joinable_outputs(i) or stays_alone(root):
             return "it is wanted in memory"
@@ -113,8 +115,8 @@ class FusionMerger(Pass):
                 return f"'{u.name}' would have more than {self.max_inputs} inputs"
             if len(u.calls) + len(i.calls) > self.max_instructions:
                 return f"'{u.name}' would have more than {self.max_instructions} instructions"
-            if fusion_code(u) + fusion_code(i) * sum(o is i for o in u.operands) > BUDGET:
-                return f"'{u.name}' would become more than {BUDGET} LLVM instructions"
+            if fusion_code(u, limit) + fusion_code(i, limit) * sum(o is i for o in u.operands) > limit.most:
+                return f"'{u.name}' would become more than {limit.most:.0f} LLVM instructions"
         return ""
 
 

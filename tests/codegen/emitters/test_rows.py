@@ -212,11 +212,11 @@ def test_stages_of_a_softmax() -> None:
 
 
 @pytest.mark.parametrize(
-    ("row", "words", "work", "threads"), [(4096, 1, 20, 256), (4096, 4, 20, 1024), (4096, 1, 400, 1024), (64, 1, 20, 8)]
+    ("row", "words", "room", "threads"), [(4096, 1, 99, 256), (4096, 4, 99, 1024), (4096, 1, 5, 1024), (64, 1, 99, 8)]
 )
-def test_threads_of_a_row(row: int, words: int, work: int, threads: int) -> None:
+def test_threads_of_a_row(row: int, words: int, room: float, threads: int) -> None:
     """More of them where elements take many registers or much code; some, however short the row is."""
-    plan = Plan.of(row, 1 << 20, 4, words, work, targets.get("sm_90"))
+    plan = Plan.of(row, 1 << 20, 4, words, room, targets.get("sm_90"))
     assert (plan.vector, plan.threads, plan.keeps) == (4, threads, True)
 
 

@@ -58,6 +58,7 @@ def emit(frame: Frame, walks: Sequence[Walk], pieces: Sequence[Piece]) -> Kernel
     for plan in plans[: 1 if not several else 0]:
         notes |= plan.notes
     shared = sum(plan.shared_bytes for plan in plans)
+    frame.bound_copies()
     return frame.finish(Launch((grid, 1, 1), (block, 1, 1), shared), "reduce", notes)
 
 
@@ -83,7 +84,7 @@ class Rows:
     @staticmethod
     def of(frame: Frame, walk: Walk) -> Rows:
         reduction = walk.reduction
-        vector = _vector(reduction, walk.axes)
+        vector = _vector(reduction, walk.axes, frame.room)
         threads = _threads(reduction.row // vector, reduction.rows, frame)
         per_block = max(1, min(WARPS_PER_BLOCK * WARP // threads, reduction.rows))
         block = threads * per_block
@@ -164,7 +165,7 @@ class Columns:
         reduction, last = walk.reduction, walk.axes[-1]
         widest = max(a.shape.element_type.byte_size or 1 for r in reduction.reducers for a in r.arrays)
         vector, enough = max(1, WORD // widest), frame.target.cores * WARP
-        while vector > 1 and (last.length % vector or reduction.rows // vector < enough):
+        while vector > 1 and (2 * vector > frame.room or last.length % vector or reduction.rows // vector < enough):
             vector //= 2
         limit = min(WARP * WARP, frame.target.threads_per_block)
         while True:
@@ -285,13 +286,14 @@ class Columns:
 # -- pieces ------------------------------------------------------------------------------------------------------------
 
 
-def _vector(reduction: ReductionCode, axes: Sequence[Axis]) -> int:
-    """The number of neighbouring elements a thread reads at once: up to 128 bits of the widest array."""
+def _vector(reduction: ReductionCode, axes: Sequence[Axis], room: float) -> int:
+    """The number of neighbouring elements a thread reads at once: up to 128 bits of the widest array, and ``room``
+    copies of the code, which stands in a loop and behind it, for the rest."""
     if not axes:
         return 1
     widest = max(a.shape.element_type.byte_size for r in reduction.reducers for a in r.arrays)
     vector = max(1, 16 // widest)
-    while vector > 1 and (axes[-1].length % vector or reduction.row < vector * WARP):
+    while vector > 1 and (2 * vector > room or axes[-1].length % vector or reduction.row < vector * WARP):
         vector //= 2
     return vector
 

@@ -37,8 +37,6 @@ ACCESS = 16
 #: elements a thread has where there are rows enough, and 32-bit words of them it keeps
 ELEMENTS = 16
 WORDS = 16
-#: operations a thread's elements may take together where threads enough can share them, as all is written out
-WORK = 2048
 #: threads that share a row at least, so that neighbouring threads read neighbouring elements
 LANES = 8
 #: the part of a core's registers that may keep a row (less of it where arithmetic of 64 bits takes registers in pairs);
@@ -61,22 +59,22 @@ class Plan:
     keeps: bool
 
     @staticmethod
-    def of(row: int, rows: int, widest: int, words: int, work: int, target: Target) -> Plan:
+    def of(row: int, rows: int, widest: int, words: int, room: float, target: Target) -> Plan:
         """A plan for `rows` rows of `row` elements: the widest array has `widest` bytes an element, `words` are kept of
-        each, which takes `work` operations."""
+        each, and the code for one may be written out `room` times."""
         vector = max(1, ACCESS // widest)
-        while row % vector:
+        while row % vector or vector > max(1.0, room):
             vector //= 2
         parts, most = row // vector, min(1024, target.threads_per_block)
         full = _power(parts)
-        each = max(1, min(ELEMENTS, WORDS // max(1, words), WORK // max(1, work)) // vector)
+        each = max(1, int(min(ELEMENTS, WORDS // max(1, words), room)) // vector)
         threads = min(most, max(_power(-(-parts // each)), min(LANES, full)))
         wanted = target.cores * target.threads_per_core * WANTED
         while threads * 2 <= min(most, full) and rows * threads < wanted:
             threads *= 2
         turns = -(-parts // threads)
-        room = target.registers_per_core * (ROOM_64 if widest > 4 else ROOM)
-        keeps = turns <= ROUNDS and turns * vector * threads * words <= room
+        registers = target.registers_per_core * (ROOM_64 if widest > 4 else ROOM)
+        keeps = turns <= ROUNDS and turns * vector <= room and turns * vector * threads * words <= registers
         per_block = max(1, min(WARPS_PER_BLOCK * WARP // threads, _power(rows)))
         if threads * per_block < WARP:  # shuffles want whole warps
             per_block = WARP // threads
@@ -86,8 +84,7 @@ class Plan:
 def emit(frame: Frame, rows: RowwiseForm) -> Kernel:
     """The kernel that does a row with a group of threads."""
     stages = stages_of(frame.fusion, rows)
-    work = len(frame.fusion.computation)
-    plan = Plan.of(rows.row, rows.count, _widest(frame, rows), kept_words(stages), work, frame.target)
+    plan = Plan.of(rows.row, rows.count, _widest(frame, rows), kept_words(stages), frame.room, frame.target)
     grid = -(-rows.count // plan.per_block)
     walk = _Walk.of(frame, rows, plan, grid)
     for number, stage in enumerate(stages):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from heron.analysis.cost.code_size import BUDGET, asked_of, at_most, code_of, op_code
+from heron.analysis.cost.code_size import CodeLimit, asked_of, at_most, code_of, op_code
 from heron.analysis.cost.compose import Work, work_of
 from heron.analysis.cost.estimate import Clock
 from heron.analysis.fusion.roles import accepts, is_consumer, is_emitted, is_producer, is_view, stays_alone
@@ -29,10 +29,10 @@ class Kernel:
     computed, and in how many other places.
     """
 
-    __slots__ = ("asked", "code", "members", "number", "overwritten", "refused", "root", "seconds", "work")
+    __slots__ = ("asked", "code", "limit", "members", "number", "overwritten", "refused", "root", "seconds", "work")
 
-    def __init__(self, root: Instruction, number: int, whole: bool, clock: Clock) -> None:
-        self.root, self.number = root, number
+    def __init__(self, root: Instruction, number: int, whole: bool, clock: Clock, limit: CodeLimit) -> None:
+        self.root, self.number, self.limit = root, number, limit
         self.work = work_of(root, clock, in_place=not whole)
         self.members: dict[Instruction, None] = {root: None}
         self.overwritten = frozenset() if whole else frozenset(updated_operands(root))
@@ -42,11 +42,11 @@ class Kernel:
             if o.opcode != "constant" and not whole and not accepts(root, n) or stays_alone(root) and not _is_free(o)
         )
         self.seconds = self.work.seconds
-        self.code, self.asked = op_code(root), asked_of(root)
+        self.code, self.asked = op_code(root, limit), asked_of(root)
 
     def copies(self, x: Instruction) -> int:
         """In how many places it would compute its input `x`."""
-        return at_most(x, sum(self.asked.get(x, (0, 1))))
+        return at_most(x, sum(self.asked.get(x, (0, 1))), self.limit)
 
     def take_code(self, x: Instruction, code: float, asked: dict[Instruction, tuple[int, int]]) -> None:
         """Compute the input `x` by so much code, which asks for inputs of its own."""
@@ -60,8 +60,9 @@ class Kernel:
 class Kernels:
     """All kernels of a computation. What costs nothing (constants, views, broadcasts) is in its readers already."""
 
-    def __init__(self, c: Computation, clock: Clock, inputs: int, instructions: int) -> None:
+    def __init__(self, c: Computation, clock: Clock, inputs: int, instructions: int, limit: CodeLimit) -> None:
         self.computation, self.clock, self.inputs, self.instructions = c, clock, inputs, instructions
+        self.limit = limit
         self.updates = Updates(c)
         self.order = c.post_order()
         self.of: dict[Instruction, Kernel] = {}
@@ -71,7 +72,7 @@ class Kernels:
         for number, i in enumerate(self.order):
             if is_emitted(i) or is_consumer(i):
                 whole = i.opcode == "dynamic-update-slice" and self.updates.writes_all(i)
-                self.of[i] = Kernel(i, number, whole, clock)
+                self.of[i] = Kernel(i, number, whole, clock, limit)
         for kernel in reversed(list(self.of.values())):
             self._take_in_free(kernel)
         self._find_needed()
@@ -113,9 +114,9 @@ class Kernels:
         if x.shape.num_elements > 1 and producer.work.flops > CHEAP * x.shape.num_elements:
             if reader.work.times_computed(x) > RECOMPUTATION * x.shape.num_elements:
                 return "most of it would be computed over and over"
-        if reader.code + producer.code * reader.copies(x) > BUDGET:  # unless they share some of it
-            if code_of([reader.root], reader.members | producer.members) > BUDGET:
-                return f"the kernel would become more than {BUDGET} LLVM instructions"
+        if reader.code + producer.code * reader.copies(x) > self.limit.most:  # unless they share some of it
+            if code_of([reader.root], reader.members | producer.members, self.limit) > self.limit.most:
+                return f"the kernel would become more than {self.limit.most:.0f} LLVM instructions"
         return ""
 
     def slower_by(self, producer: Kernel, reader: Kernel) -> float:
@@ -126,8 +127,8 @@ class Kernels:
         """Let a reader compute the producer itself."""
         self._take(reader, producer.root, producer.work, producer.members)
         reader.take_code(producer.root, producer.code, producer.asked)
-        if reader.code > BUDGET:
-            reader.code = code_of([reader.root], reader.members)
+        if reader.code > self.limit.most:
+            reader.code = code_of([reader.root], reader.members, self.limit)
         reader.refused |= producer.refused & reader.work.reads.keys()
 
     def drop_if_dead(self, kernel: Kernel) -> bool:
@@ -158,7 +159,7 @@ class Kernels:
                     continue
                 self.free.setdefault(x, {})[kernel] = None
                 self._take(kernel, x, work_of(x, self.clock), {x: None})
-                kernel.take_code(x, op_code(x), asked_of(x))
+                kernel.take_code(x, op_code(x, self.limit), asked_of(x))
                 waiting += x.operands
         kernel.seconds = kernel.work.seconds
 

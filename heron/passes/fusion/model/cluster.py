@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 from math import prod
 
-from heron.analysis.cost.code_size import fusion_code
+from heron.analysis.cost.code_size import CodeLimit, fusion_code
 from heron.analysis.fusion.iteration_space import IterationSpace, reads_at_own_index, source
 from heron.analysis.graph.reachability import Reachability
 from heron.hlo.ir.computation import Computation
@@ -29,13 +29,13 @@ class Clusters:
     """Kernels of a computation, without control edges, each at first a cluster of its own; `join` keeps the graph of
     clusters acyclic."""
 
-    def __init__(self, computation: Computation, nodes: Iterable[Instruction]) -> None:
-        self.reach = Reachability(computation)
+    def __init__(self, computation: Computation, nodes: Iterable[Instruction], limit: CodeLimit) -> None:
+        self.reach, self.limit = Reachability(computation), limit
         self.of: dict[Instruction, Cluster] = {}
         for i in nodes:
             size = len(i.attrs["calls"]) if i.opcode == "fusion" else 1
             inputs = dict.fromkeys(map(source, i.operands))
-            self.of[i] = Cluster([i], size, fusion_code(i), inputs, bytes_of((i, *inputs)))
+            self.of[i] = Cluster([i], size, fusion_code(i, limit), inputs, bytes_of((i, *inputs)))
 
     def clusters(self) -> list[Cluster]:
         return list(dict.fromkeys(self.of.values()))

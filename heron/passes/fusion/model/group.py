@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 
-from heron.analysis.cost.code_size import Places, code_at, op_code, places_of
+from heron.analysis.cost.code_size import CodeLimit, Places, code_at, op_code, places_of
 from heron.analysis.cost.reuse import evaluations_of
 from heron.hlo.facts import updates_operand
 from heron.hlo.ir.instruction import Instruction
@@ -28,6 +28,7 @@ class Group:
     """
 
     root: Instruction
+    limit: CodeLimit
     evaluations: dict[Instruction, float] = field(default_factory=dict)
     inputs: dict[Instruction, None] = field(default_factory=dict)
     places: dict[Instruction, Places] = field(default_factory=dict)
@@ -36,11 +37,11 @@ class Group:
     lanes: float = LANES
 
     @staticmethod
-    def of(root: Instruction) -> Group:
+    def of(root: Instruction, limit: CodeLimit) -> Group:
         """The kernel of `root` alone."""
         size = (root.shape.tuple_shapes or (root.shape,))[0].num_elements
-        own = {root: float(size)}, dict.fromkeys(root.operands), {root: {None: 1}}
-        return Group(root, *own, op_code(root), lanes=_lanes(root))
+        inputs, code = dict.fromkeys(root.operands), op_code(root, limit)
+        return Group(root, limit, {root: float(size)}, inputs, {root: {None: 1}}, code, lanes=_lanes(root))
 
     def __contains__(self, i: Instruction) -> bool:
         return i in self.evaluations
@@ -48,8 +49,8 @@ class Group:
     def add(self, i: Instruction, evaluations: float, users: Iterable[Instruction]) -> None:
         """Compute `i` inside, for the members that use it, `users`."""
         self.evaluations[i] = evaluations
-        places = self.places[i] = places_of(i, self.places, users)
-        self.code += code_at(i, places)
+        places = self.places[i] = places_of(i, self.places, users, self.limit)
+        self.code += code_at(i, places, self.limit)
         self.inputs.pop(i, None)
         for operand in i.operands:
             if operand not in self.evaluations:
@@ -57,7 +58,7 @@ class Group:
 
     def copies_of(self, i: Instruction, users: Iterable[Instruction]) -> int:
         """The number of places at which the kernel would compute `i`."""
-        return sum(places_of(i, self.places, users).values())
+        return sum(places_of(i, self.places, users, self.limit).values())
 
     def spreads(self, i: Instruction, users: Iterable[Instruction]) -> bool:
         """Whether the kernel would have to tell for every element which operand of `i` that comes from, in the loop of
@@ -67,12 +68,12 @@ class Group:
         interleaved value is read for at places of its own, a branch would have to tell for every element.
         """
         if i.opcode == "concatenate" and len(i.operands) > _FEW_PIECES:
-            places = places_of(i, self.places, users)
+            places = places_of(i, self.places, users, self.limit)
             return len(places) > 1 and None in places
         is_pad = i.opcode == "pad"
         if not (is_pad and _has_room(i) or any(o.opcode == "pad" and _has_room(o) for o in i.operands)):
             return False
-        return places_of(i, self.places, users).keys() != {None} and any(
+        return places_of(i, self.places, users, self.limit).keys() != {None} and any(
             x.opcode == "pad" and _has_room(x) for x in self.evaluations
         )
 
@@ -86,9 +87,9 @@ class Group:
         ``below``: those of an element's own operands. They count where `i` is read at an index of its own: a kernel
         that has room for a part of them would end at many values in place of one.
         """
-        places = places_of(i, self.places, users)
+        places = places_of(i, self.places, users, self.limit)
         apart = sum(copies for place, copies in places.items() if isinstance(place, tuple))
-        return self.code + code_at(i, places) + (apart * below(i) if apart else 0.0)
+        return self.code + code_at(i, places, self.limit) + (apart * below(i) if apart else 0.0)
 
 
 def _lanes(root: Instruction) -> float:

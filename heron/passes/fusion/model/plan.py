@@ -6,7 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from heron.analysis.cost import element_flops
-from heron.analysis.cost.code_size import BUDGET, op_code
+from heron.analysis.cost.code_size import CPU_CODE, CodeLimit, op_code
 from heron.analysis.fusion.roles import accepts, is_consumer, is_emitted, is_producer, stays_alone
 from heron.analysis.fusion.small_products import is_small_product
 from heron.hlo.facts import is_generated, updated_operands
@@ -34,7 +34,7 @@ class Limits:
     inputs: int = 32
     instructions: int = 1500
     recomputation: float = 64.0
-    code: float = BUDGET
+    code: CodeLimit = CPU_CODE
 
 
 class Planner:
@@ -68,7 +68,7 @@ class Planner:
         if takes:
             self._takes.add(i)
         if takes or is_emitted(i):
-            self.groups[i] = Group.of(i)
+            self.groups[i] = Group.of(i, self.limits.code)
 
     def _is_producer(self, i: Instruction) -> bool:
         return is_producer(i) or self._multiplies(i)
@@ -136,7 +136,7 @@ class Planner:
         if (again > 0 or called) and not made_of_nothing(i):  # with all that an element of it is computed from
             work = element_flops(i) + self._below(i, element_flops)
             after += max(again, 0.0) * work / self.machine.flops_per_byte
-            if called and self._below(i, op_code) > _MOST_INLINE:
+            if called and self._code_below(i) > _MOST_INLINE:
                 after += called * (LANES - 1) * work / self.machine.flops_per_byte
         names = ", ".join([g.root.name for g in groups])
         if after > before and not made_of_nothing(i):
@@ -178,12 +178,12 @@ class Planner:
 
     def _code_below(self, i: Instruction) -> float:
         """LLVM instructions of what is computed for an element of `i` at its own index, `i` not included."""
-        return self._below(i, op_code)
+        return self._below(i, lambda o: op_code(o, self.limits.code))
 
     def _below(self, i: Instruction, measure: Callable[[Instruction], float]) -> float:
         """The sum of ``measure`` over the ops that compute an element of `i` at its own index, `i` not included."""
         total, seen, stack = 0.0, {i}, [i]
-        while stack and total < self.limits.code:
+        while stack and total < self.limits.code.most:
             for o in stack.pop().operands:
                 if o not in seen and o.op.is_elementwise and o.shape.dims == i.shape.dims and is_producer(o):
                     seen.add(o)
@@ -209,9 +209,10 @@ class Planner:
             return "its elements would be told apart anew for every element of the kernel"
         if i in self._reads_old(group.root):
             return "it is computed from what the kernel overwrites"
-        if not made_of_nothing(i) and (group.is_full or group.code_with(i, users, self._code_below) > self.limits.code):
+        most = self.limits.code.most
+        if not made_of_nothing(i) and (group.is_full or group.code_with(i, users, self._code_below) > most):
             group.is_full = True  # what comes next stays out, too: the kernel ends at values that lie side by side
-            return f"the kernel would become more than {self.limits.code:.0f} LLVM instructions"
+            return f"the kernel would become more than {most:.0f} LLVM instructions"
         return ""
 
 
