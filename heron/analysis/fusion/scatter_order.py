@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from math import prod
 
-from heron.hlo.facts import is_combiner, opcodes
+from heron.hlo.facts import is_combiner, opcodes, reindexes
 from heron.hlo.ir.instruction import Instruction
 
 #: a GPU thread may compare its update with that many others
@@ -33,6 +33,17 @@ def order_is_free(i: Instruction) -> bool:
     if len(i.operands) > 3 or t.is_float or t.is_complex or root.opcode not in _COMMUTATIVE:
         return False
     return all(o.opcode == "parameter" for o in root.operands) and len(set(root.operands)) == 2
+
+
+def writes_one_value(i: Instruction) -> bool:
+    """Whether all updates of an array are the same number and replace what is there: the last one is as good as any."""
+    return takes_update(i) and all(_is_one_value(u) for u in i.operands[len(i.operands) // 2 + 1 :])
+
+
+def _is_one_value(i: Instruction) -> bool:
+    while reindexes(i) and i.opcode != "broadcast":
+        i = i.operands[0]
+    return i.opcode == "broadcast" and i.operands[0].shape.num_elements == 1 or i.shape.num_elements == 1
 
 
 def has_whole_windows(i: Instruction) -> bool:

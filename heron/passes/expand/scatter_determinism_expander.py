@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from math import prod
 
-from heron.analysis.fusion.scatter_order import FEW, order_is_free, takes_update, update_count
+from heron.analysis.fusion.scatter_order import FEW, order_is_free, takes_update, update_count, writes_one_value
 from heron.errors import HeronError
 from heron.hlo.ir import shape
 from heron.hlo.ir.computation import Computation
@@ -28,9 +28,9 @@ class ScatterDeterminismExpander(Pass):
 
     Which of several threads updates an element first is chance; with floats the sum depends on it. Sorted, updates of
     one element are neighbours, and one thread does them in turn. Left alone are scatters whose updates never meet
-    (``unique_indices``), whose order cannot matter (sums of integers), sorted ones, and those of few updates, which
-    threads compare themselves. With `Options.deterministic` off only those are sorted that no atomic update can do:
-    several arrays at once, elements of more than 64 bits.
+    (``unique_indices``), whose order cannot matter (sums of integers, elements that one value replaces), sorted ones,
+    and those of few updates, which threads compare themselves. With `Options.deterministic` off only those are sorted
+    that no atomic update can do: several arrays at once, elements of more than 64 bits.
 
     Updates whose window does not lie inside the operand go to the end, past every place. Windows that could overlap in
     part are taken apart along the indexed dimensions first.
@@ -96,7 +96,9 @@ class ScatterDeterminismExpander(Pass):
 
 def _may_meet(i: Instruction) -> bool:
     """Whether some updates may meet, in an order that matters and is not known."""
-    if i.unique_indices or i.indices_are_sorted or order_is_free(i) or not is_simple(i):
+    if i.unique_indices or i.indices_are_sorted or not is_simple(i):
+        return False
+    if order_is_free(i) or writes_one_value(i):
         return False
     return update_count(i) > FEW and bool(i.operands[0].shape.num_elements) and bool(i.operands[-1].shape.num_elements)
 

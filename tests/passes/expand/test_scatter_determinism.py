@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+import heron
 from heron.errors import HeronError
 from heron.evaluator import evaluate
 from heron.hlo.ir.module import Module
@@ -61,3 +62,19 @@ def test_refuses_more_places_and_updates_than_a_number_holds(monkeypatch: pytest
     context.run_pass(registry.get("scatter-simplifier"), module)
     with pytest.raises(HeronError, match="PASS025.*too many to sort"):
         context.run_pass(registry.get("scatter-determinism-expander"), module)
+
+
+def test_one_value_needs_no_order() -> None:
+    """A mask of places: whichever update comes last, the element has the same value."""
+    module = parse("""HloModule m
+f { a = pred[] parameter(0) ROOT b = pred[] parameter(1) }
+ENTRY e { x = pred[64] parameter(0) n = s32[900,1] parameter(1) t = pred[] parameter(2)
+  u = pred[900] broadcast(t), dimensions={}
+  ROOT r = pred[64] scatter(x, n, u), update_window_dims={}, inserted_window_dims={0},
+    scatter_dims_to_operand_dims={0}, index_vector_dim=1, to_apply=f }""")
+    x, n = np.zeros(64, bool), 2 * np.random.default_rng(1).integers(-5, 35, (900, 1)).astype(np.int32)
+    (want,) = evaluate(module, x, n, np.True_)
+    executable = heron.compile(module, "sim:sm_90")
+    assert not any(k.emitter == "sort" for k in executable.kernels)
+    np.testing.assert_array_equal(executable(x, n, np.True_), want)
+    assert want[::2].all() and not want[1::2].any()
