@@ -1,6 +1,7 @@
 """``python -m benchmarks.cubins [NAME…]``: every program to machine code for a GPU, with libraries and Triton.
 
-No GPU is needed: NVIDIA's assembler and Triton make the code. Launches count each place in a program once.
+No GPU is needed: NVIDIA's assembler and Triton make the code. Launches count each place in a program once. With
+``--zoo`` the programs are those of `benchmarks.zoo` whose name or theme has a NAME, at the largest of their sizes.
 """
 
 from __future__ import annotations
@@ -14,10 +15,12 @@ import click
 import heron
 from benchmarks import programs
 from heron import targets
+from heron.backends.gpu.compiled import CompiledGpu
+from heron.codegen.llvm.cubin import code_sizes
 from heron.compiling import compile
 from heron.errors import HeronError
+from heron.hlo.ir.module import Module
 from heron.options import Options
-from heron.runtime.cuda.executable import CudaExecutable
 from heron.runtime.thunks import KernelThunk, LibraryThunk, walk
 from heron.targets import Target
 from heron.trace import Trace
@@ -26,7 +29,7 @@ from heron.trace import Trace
 @dataclass(slots=True)
 class Row:
     """A program's machine code: ``blocks`` are its kernels by Triton, ``wgmma`` those that use a warp group's matrix
-    units."""
+    units; ``largest`` (bytes) and ``spills`` (bytes a thread) those of the kernel with most."""
 
     program: str
     launches: int = 0
@@ -34,23 +37,29 @@ class Row:
     blocks: int = 0
     wgmma: int = 0
     size: int = 0
+    largest: int = 0
+    spills: int = 0
     seconds: float = 0.0
     error: str = ""
 
 
-def build(name: str, target: Target, small: bool = False) -> Row:
+def build(name: str, target: Target, small: bool = False, zoo: bool = False) -> Row:
     """A program's figures; what does not compile has its error."""
     row, begin = Row(name), time.perf_counter()
     try:
-        module = heron.parse(programs.path(name, small, "cuda").read_text())
+        module = lowered(name) if zoo else heron.parse(programs.path(name, small, "cuda").read_text())
         executable = compile(module, target, Options(triton="on"), Trace())
-        assert isinstance(executable, CudaExecutable)
+        assert isinstance(executable, CompiledGpu)
         program = executable.program
         blocks = [image for image in program.images if b"wgmma" in image.ptx]
         row.launches = sum(isinstance(t, KernelThunk | LibraryThunk) for t in walk(program.thunks))
         row.kernels = len(program.kernels)
-        row.blocks = len(getattr(executable, "blocks", {}))
+        row.blocks = len(executable.blocks)
         row.wgmma, row.size = len(blocks), sum(len(image.code) for image in program.images)
+        sizes = [code_sizes(image.code) for image in program.images]
+        row.largest = max((n for image in sizes for n in image.values()), default=0)
+        used = executable.cubin.resources.values() if executable.ptx else ()
+        row.spills = max((r.spill_bytes for r in used), default=0)
         if any(not image.code.startswith(b"\x7fELF") for image in program.images):
             row.error = "a part of it has no machine code"
     except HeronError as error:
@@ -59,12 +68,33 @@ def build(name: str, target: Target, small: bool = False) -> Row:
     return row
 
 
+def lowered(name: str) -> Module:
+    """A program of the zoo, as JAX lowers it for a GPU."""
+    import jax
+
+    from benchmarks.zoo.catalogue import named
+
+    program = named(name)
+    with jax.enable_x64(program.wide):
+        function, arguments = program.make()
+        return heron.from_jax(function, *arguments, platform="cuda")
+
+
+def largest_sizes(words: Sequence[str]) -> list[str]:
+    """The programs of the zoo whose name or theme has one of the words, each at its largest size."""
+    from benchmarks.zoo.catalogue import programs as zoo
+
+    found = dict.fromkeys(p for word in words or ("",) for p in zoo(word))
+    return list({p.name.split()[0]: p.name for p in found}.values())
+
+
 def table(rows: Sequence[Row]) -> Iterator[str]:
     """A line for each program, and how many there are."""
-    yield f"{'program':22} launches  kernels  by Triton  wgmma  code KB  seconds"
+    yield f"{'program':40} launches  kernels  by Triton  wgmma  code KB  largest B  spills B  seconds"
     for r in rows:
-        figures = f"{r.launches:8} {r.kernels:8} {r.blocks:10} {r.wgmma:6} {r.size / 1024:8.0f} {r.seconds:8.1f}"
-        yield f"{r.program:22} {r.error or figures}"
+        figures = f"{r.launches:8} {r.kernels:8} {r.blocks:10} {r.wgmma:6} {r.size / 1024:8.0f}"
+        figures += f" {r.largest:10} {r.spills:9} {r.seconds:8.1f}"
+        yield f"{r.program:40} {r.error or figures}"
     yield f"{sum(not r.error for r in rows)} of {len(rows)} programs have machine code"
 
 
@@ -72,10 +102,11 @@ def table(rows: Sequence[Row]) -> Iterator[str]:
 @click.argument("names", nargs=-1)
 @click.option("--target", default="sm_90", show_default=True)
 @click.option("--small/--full", default=False, help="The scaled-down programs.")
-def main(names: tuple[str, ...], target: str, small: bool) -> None:
+@click.option("--zoo", is_flag=True, help="Programs of the zoo, at their largest sizes.")
+def main(names: tuple[str, ...], target: str, small: bool, zoo: bool) -> None:
     rows: list[Row] = []
-    for name in names or programs.names():
-        rows.append(build(name, targets.get(target), small))
+    for name in largest_sizes(names) if zoo else names or programs.names():
+        rows.append(build(name, targets.get(target), small, zoo))
         click.echo(f"{name}: {rows[-1].error or 'built'}", err=True)
     click.echo("\n".join(table(rows)))
     raise SystemExit(any(r.error for r in rows))
