@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import os
-from dataclasses import dataclass
 from functools import cache, cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -18,6 +17,7 @@ from heron.errors import HeronError
 from heron.hlo.ir.module import Module
 from heron.hlo.text.printer import identity
 from heron.options import Options
+from heron.records import dataclass
 from heron.runtime.cpu.pool import thread_count
 from heron.targets import Target
 from heron.trace import Trace

@@ -14,12 +14,13 @@ from __future__ import annotations
 
 import functools
 import os
-from dataclasses import dataclass, field
+from dataclasses import field
 from pathlib import Path
 from typing import Any
 
 from heron import files
 from heron.errors import HeronError
+from heron.records import dataclass
 
 NAME, VARIABLE = "heron.toml", "HERON_CONFIG"
 

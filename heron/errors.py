@@ -6,7 +6,7 @@ Every failure heron knows of is a `HeronError`: a stable code that can be search
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from heron.records import dataclass
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,7 +5,6 @@ from __future__ import annotations
 import functools
 import inspect
 from collections.abc import Callable, Hashable, Iterable
-from dataclasses import dataclass
 from types import MethodType
 from typing import TYPE_CHECKING, Any
 
@@ -14,6 +13,7 @@ import numpy as np
 from heron.compiling import compile, recorded
 from heron.errors import HeronError
 from heron.frontends.jax import Lowering, Names, Static, lower, need_jax
+from heron.records import dataclass
 from heron.trace.why import Answer, about
 
 if TYPE_CHECKING:

@@ -10,13 +10,14 @@ from __future__ import annotations
 import dataclasses
 import hashlib
 import tomllib
-from dataclasses import dataclass, field
+from dataclasses import field
 from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
 from heron import files
 from heron.errors import HeronError
+from heron.records import dataclass
 
 VERSION = 1
 _HEAD = f"# Choices measured on devices: `heron tune` writes this file, compiles read it.\nversion = {VERSION}\n"

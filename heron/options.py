@@ -11,11 +11,11 @@ import functools
 import os
 import re
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
 from typing import Any, ClassVar
 
 from heron import configuration
 from heron.errors import HeronError
+from heron.records import dataclass
 
 #: which rewrite-rule classes each `math` setting lets fire
 _MATH_CLASSES = {

@@ -5,7 +5,6 @@ from __future__ import annotations
 import importlib.util
 import time
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from functools import lru_cache
 from importlib import import_module, metadata
 from typing import Any
@@ -14,6 +13,7 @@ import numpy as np
 
 from heron.errors import HeronError
 from heron.hlo.ir.module import Module
+from heron.records import dataclass
 
 #: compile fast: for programs that run once, on a few numbers
 QUICK = {"xla_backend_optimization_level": "0"}

@@ -44,7 +44,7 @@ def test_jax_on_another_platform_loads_no_compiler() -> None:
     script = f"{code}\nimport sys\nprint(*(m for m in sys.modules if m.startswith('heron.')))"
     done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
     parts = {name.split(".")[1] for name in done.stdout.split()}
-    assert parts <= {"errors", "once", "pjrt", "targets"}
+    assert parts <= {"collector", "errors", "once", "pjrt", "records", "targets"}
 
 
 def test_public_names() -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Any, cast
 
 import numpy as np
@@ -11,6 +10,7 @@ from heron.buffers.assignment import Allocation, BufferAssignment, Slice
 from heron.hlo.ir.literal import Literal
 from heron.hlo.ir.shape import array
 from heron.hlo.ir.types import U8
+from heron.records import dataclass
 
 
 @dataclass(slots=True)

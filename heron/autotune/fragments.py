@@ -7,7 +7,6 @@ a library's algorithms, the tiles of other block kernels.
 from __future__ import annotations
 
 import dataclasses
-from dataclasses import dataclass
 
 from heron.analysis.blocks.config import GEMM, BlockConfig, config_of, kind_of
 from heron.analysis.blocks.cost import Freedom, plans, variants
@@ -22,6 +21,7 @@ from heron.passes.framework.pipeline import Pipeline
 from heron.passes.fusion.model.build import fuse
 from heron.passes.fusion.model.product_choice import WORSE
 from heron.passes.simplify.splitk_rewriter import SplitkRewriter
+from heron.records import dataclass
 from heron.runtime.executable import Executable
 from heron.targets import Target
 from heron.trace import Trace

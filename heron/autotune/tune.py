@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Protocol
 
 from heron.errors import HeronError
 from heron.lockfile import Choice
 from heron.passes.framework.measured import Fragment, who
+from heron.records import dataclass
 
 
 class Measure(Protocol):

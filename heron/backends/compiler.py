@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import difflib
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from functools import cached_property
 from typing import TYPE_CHECKING
 
@@ -29,6 +29,7 @@ from heron.hlo.sharding import parse as parse_sharding
 from heron.options import Options
 from heron.passes.framework.context import PassContext
 from heron.passes.framework.shares import is_global
+from heron.records import dataclass
 from heron.runtime.collectives.spread import Array, Spread
 from heron.runtime.dynamic_signature import DynamicSignature
 from heron.runtime.executable import Executable, KernelInfo, ProgramInfo, Signature
@@ -210,7 +211,7 @@ class Compilation:
         """
         lowered = self.take_lowered()
         if kernel is not None:
-            lowered = LoweredProgram(lowered.thunks, {kernel: _kernel(lowered.kernels, kernel)})
+            lowered = lowered._replace(kernels={kernel: _kernel(lowered.kernels, kernel)})
         return self.machine.steps_text(lowered.kernels) if steps else self.machine.text("mlir", lowered)
 
 

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from heron.hlo.ir.module import Module
+from heron.records import dataclass
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from functools import partial
 from time import perf_counter, process_time
 from typing import TYPE_CHECKING, NamedTuple
@@ -39,6 +39,7 @@ from heron.hlo.ir.module import Module
 from heron.hlo.ir.op import Trait
 from heron.hlo.ir.shape import ShapeIndex
 from heron.hlo.ir.types import PRED
+from heron.records import dataclass
 from heron.runtime.thunks import (
     ConditionalThunk,
     CopyThunk,

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from heron.hlo.ir.module import Module
+from heron.records import dataclass
 
 if TYPE_CHECKING:
     from heron.backends.machine import Machine

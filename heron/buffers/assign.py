@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import field
 
 from heron.analysis.graph.alias import AliasSets, Clash
 from heron.analysis.graph.call_graph import CallGraph
@@ -18,6 +18,7 @@ from heron.errors import HeronError
 from heron.hlo.ir.instruction import Instruction
 from heron.hlo.ir.module import Module
 from heron.hlo.ir.shape import Shape, ShapeIndex
+from heron.records import dataclass
 
 #: bytes between which buffers begin, by kind of target: a cache line
 ALIGNMENT = {"cpu": 64, "gpu": 128}

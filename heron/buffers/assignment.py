@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Literal
 
 from heron.analysis.graph.alias import AliasSets
@@ -12,6 +12,7 @@ from heron.hlo.ir import literal
 from heron.hlo.ir.instruction import Instruction
 from heron.hlo.ir.module import Module
 from heron.hlo.ir.shape import ShapeIndex
+from heron.records import dataclass
 
 AllocationKind = Literal["parameter", "output", "constant", "temp"]
 

@@ -7,9 +7,11 @@ the best of a few orders is kept. A block may first be placed into a *shelf*: ro
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 
 import numpy as np
+
+from heron.records import dataclass
 
 #: (first tick, last tick), both included
 Interval = tuple[int, int]

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
@@ -13,6 +12,7 @@ from heron.buffers.assignment import BufferAssignment
 from heron.buffers.heap import Interval, merged
 from heron.hlo.ir.instruction import Instruction
 from heron.hlo.ir.origin import operation, source_line
+from heron.records import dataclass
 
 
 @dataclass(frozen=True, slots=True)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
 from math import inf, isfinite
 from typing import Any
 
@@ -14,6 +13,7 @@ from heron.errors import HeronError
 from heron.hlo.ir.module import Module
 from heron.hlo.sharding.atoms import AtomicMesh, TensorSharding
 from heron.hlo.sharding.mesh import Mesh
+from heron.records import dataclass
 from heron.targets import Target
 from heron.trace.summary import size
 

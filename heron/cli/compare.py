@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict
 from typing import Any
 
 import numpy as np
 
 from heron.errors import HeronError
+from heron.records import dataclass
 
 _NARROW = 1e-2  # bf16, f16
 #: relative tolerance by dtype name; the absolute one is that times the largest magnitude expected

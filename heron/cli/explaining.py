@@ -9,12 +9,13 @@ from __future__ import annotations
 import difflib
 import re
 import tomllib
-from dataclasses import asdict, dataclass
+from dataclasses import asdict
 from functools import cache
 from pathlib import Path
 
 from heron import files
 from heron.errors import HeronError
+from heron.records import dataclass
 
 _HERE = Path(__file__).parent
 #: where the page is: in a wheel, in a checkout

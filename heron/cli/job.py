@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
@@ -11,6 +11,7 @@ import click
 from heron.cli import room
 from heron.cli.common import print_json, print_table
 from heron.errors import HeronError
+from heron.records import dataclass
 
 if TYPE_CHECKING:
     import numpy as np

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any
 
 from heron.analysis.cost.communication import WAYS, communicates, group_size, payload_bytes
@@ -29,6 +29,7 @@ from heron.passes.devices import partitioned, sharded
 from heron.passes.framework.base import Pass
 from heron.passes.framework.context import PassContext
 from heron.passes.sharding.sharding_propagation import ShardingPropagation, find_shardings
+from heron.records import dataclass
 from heron.targets import Target
 from heron.trace import Decision, Trace
 from heron.trace.why import Answer

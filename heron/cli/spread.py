@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from math import prod
 from typing import TYPE_CHECKING
 
@@ -17,6 +17,7 @@ from heron.passes.devices import sharded
 from heron.passes.framework.base import Pass
 from heron.passes.framework.context import PassContext
 from heron.passes.sharding.sharding_propagation import ShardingPropagation
+from heron.records import dataclass
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

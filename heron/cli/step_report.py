@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Any
 
 from heron.analysis.cost.communication import communicates
@@ -20,6 +19,7 @@ from heron.hlo.ir.module import Module
 from heron.hlo.ir.origin import origin
 from heron.options import Options
 from heron.passes.framework.context import PassContext
+from heron.records import dataclass
 from heron.targets import Target
 from heron.trace import Trace
 from heron.trace.summary import seconds, size, table

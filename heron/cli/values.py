@@ -10,7 +10,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any
 
 import ml_dtypes
@@ -21,6 +21,7 @@ from heron.errors import HeronError
 from heron.hlo.ir.instruction import Instruction
 from heron.hlo.ir.module import Module
 from heron.hlo.ir.shape import Shape
+from heron.records import dataclass
 
 _NUMBERED = re.compile(r"(in|out)(\d+)")
 #: an integer parameter may be an index or a count, so random ones stay small and non-negative

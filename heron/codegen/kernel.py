@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import TYPE_CHECKING, Literal
 
 from heron.hlo.ir.shape import Shape
+from heron.records import dataclass
 from heron.trace import Decision
 
 if TYPE_CHECKING:

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import Literal
+
+from heron.records import dataclass
 
 State = Literal["ok", "missing", "broken"]
 

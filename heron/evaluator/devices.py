@@ -10,11 +10,12 @@ from __future__ import annotations
 import threading
 from collections import defaultdict, deque
 from collections.abc import Callable, Hashable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import TYPE_CHECKING, Any
 
 from heron.errors import HeronError
 from heron.hlo.ir.evaluation import Device
+from heron.records import dataclass
 
 if TYPE_CHECKING:
     from heron.hlo.ir.instruction import Instruction

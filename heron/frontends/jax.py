@@ -6,11 +6,11 @@ JAX is imported when a function is lowered, and only its public parts are used.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 from heron.errors import HeronError
 from heron.hlo.ir.module import Module
+from heron.records import dataclass
 
 Static = int | Sequence[int] | None
 Names = str | Sequence[str] | None

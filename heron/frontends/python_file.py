@@ -16,7 +16,6 @@ import sys
 import traceback
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, nullcontext, suppress
-from dataclasses import dataclass
 from pathlib import Path
 from types import ModuleType
 from typing import Any, NoReturn
@@ -29,6 +28,7 @@ from heron.frontends.stablehlo.importer import parse
 from heron.hlo.ir.module import Module
 from heron.hlo.ir.shape import Shape
 from heron.hlo.text import parse as parse_hlo
+from heron.records import dataclass
 
 _SPEC = re.compile(r"(?P<file>.+\.py)(?::(?P<name>\w[\w.]*)?(?P<shapes>\(.*)?)?", re.DOTALL)
 _HINT = "model.py:f(f32[2,3],s32[]), or f_args = (…) in the file, or annotations such as x: 'f32[2,3]'"

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import shutil
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 
 from heron import __version__, files
 from heron.errors import HeronError
 from heron.fuzz.searching import Hunt, Trial
+from heron.records import dataclass
 from heron.reduce.case import Case
 from heron.reduce.checks import Check, Crashes, Differs, Finding
 from heron.reduce.reducing import Plan, reduce

@@ -8,12 +8,13 @@ from __future__ import annotations
 import itertools
 import time
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 
 from heron.fuzz.choices import RandomChoices
 from heron.fuzz.mutating import mutated
 from heron.fuzz.programs import program
 from heron.options import Options
+from heron.records import dataclass
 from heron.reduce.case import Case
 from heron.reduce.checks import REFERENCE, Differs, Finding
 from heron.reduce.checks.running import EVALUATOR

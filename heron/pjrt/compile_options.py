@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any
 
 from heron.errors import HeronError
 from heron.options import Options
 from heron.pjrt import wire
+from heron.records import dataclass
 
 #: compile options meant for heron begin so; the rest of the name is a field of `heron.Options`
 PREFIX = "heron_"

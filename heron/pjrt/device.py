@@ -6,7 +6,6 @@ import ctypes
 import hashlib
 import re
 import threading
-from dataclasses import dataclass
 from itertools import accumulate
 from typing import TYPE_CHECKING, Any
 
@@ -14,6 +13,7 @@ import numpy as np
 
 from heron.errors import HeronError
 from heron.pjrt.worker import Worker
+from heron.records import dataclass
 
 if TYPE_CHECKING:
     from heron.pjrt.client import Client

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 from heron.errors import HeronError
+from heron.records import dataclass
 from heron.runtime.collectives import mpi
 from heron.runtime.collectives.channel import channel
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import cached_property, partial
 from typing import TYPE_CHECKING, Any
 
@@ -21,6 +21,7 @@ from heron.pjrt.buffer import Buffer, row_major
 from heron.pjrt.compile_options import CompileOptions
 from heron.pjrt.event import Event, all_of
 from heron.pjrt.fingerprint import of_executable
+from heron.records import dataclass
 
 if TYPE_CHECKING:
     from heron.pjrt.client import Client

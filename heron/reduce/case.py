@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Sequence
-from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 
@@ -14,6 +13,7 @@ from heron import files
 from heron.hlo.ir.computation import Computation
 from heron.hlo.ir.module import Module
 from heron.hlo.text import print_module
+from heron.records import dataclass
 
 PROGRAM, INPUTS = "program.hlo", "inputs.npz"
 #: what an instruction weighs that is no parameter; one that becomes a parameter makes the program smaller

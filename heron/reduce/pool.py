@@ -13,7 +13,6 @@ import sys
 import time
 from collections.abc import Sequence
 from contextlib import suppress
-from dataclasses import dataclass
 from multiprocessing.connection import wait
 from multiprocessing.context import ForkServerProcess
 from types import TracebackType
@@ -23,6 +22,7 @@ import numpy as np
 
 from heron.backends import watchdog
 from heron.errors import HeronError
+from heron.records import dataclass
 from heron.reduce.case import Case
 from heron.reduce.checks import LOST, Check, Finding
 

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
-from dataclasses import dataclass
 from pathlib import Path
 
 from heron.errors import HeronError
+from heron.records import dataclass
 from heron.reduce.case import INPUTS, PROGRAM, Case
 from heron.reduce.checks import FINE, Check, Finding, is_alike
 from heron.reduce.pool import Pool

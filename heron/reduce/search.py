@@ -10,8 +10,8 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
 
+from heron.records import dataclass
 from heron.reduce.case import Case
 from heron.reduce.checks import Finding, is_same
 from heron.reduce.draft import Draft

@@ -8,12 +8,13 @@ from __future__ import annotations
 
 import json
 import shlex
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, field
 from pathlib import Path
 from typing import Any
 
 from heron import __version__, files
 from heron.errors import HeronError
+from heron.records import dataclass
 from heron.reduce.case import INPUTS, PROGRAM, Case
 from heron.reduce.checks import Check, Finding
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -15,6 +15,7 @@ from heron.compiling import compile_module
 from heron.hlo.ir.module import Module
 from heron.options import Options
 from heron.peer import XlaProgram
+from heron.records import dataclass
 from heron.targets import Target
 from heron.trace import Trace
 

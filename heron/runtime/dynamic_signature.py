@@ -6,7 +6,6 @@ The program itself works on whole arrays and numbers that say how much of them c
 from __future__ import annotations
 
 from collections.abc import Sequence as Seq
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -14,6 +13,7 @@ import numpy as np
 from heron.hlo.calls import size_checks
 from heron.hlo.calls.size_checks import SizeCheck
 from heron.hlo.ir.shape import Shape
+from heron.records import dataclass
 from heron.runtime.executable import Signature
 
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Iterator
 from collections.abc import Sequence as Seq
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
@@ -13,6 +12,7 @@ import numpy as np
 from heron.buffers.memory import Memory
 from heron.errors import HeronError
 from heron.hlo.ir.shape import Shape, ShapeIndex
+from heron.records import dataclass
 from heron.runtime.collectives.spread import Spread
 from heron.runtime.memory import is_readable
 

@@ -5,9 +5,8 @@ Routines have Fortran's calling convention: all arguments are addresses, matrice
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from heron.hlo.ir.types import ElementType
+from heron.records import dataclass
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,10 +7,10 @@ are: the runtime hands these over as device addresses, in the order of `Descript
 from __future__ import annotations
 
 import dataclasses
-from dataclasses import dataclass
 from typing import ClassVar
 
 from heron.hlo.ir.types import ElementType
+from heron.records import dataclass
 
 
 @dataclass(frozen=True, slots=True)

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from functools import cached_property
 from math import prod
+
+from heron.records import dataclass
 
 
 @dataclass(frozen=True, slots=True)

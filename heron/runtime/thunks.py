@@ -8,7 +8,6 @@ sequence becomes one native function (`codegen/native/program.py`), on the simul
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass
 from typing import ClassVar
 
 import numpy as np
@@ -16,6 +15,7 @@ import numpy as np
 from heron.analysis.fusion.row_blocks import RowBlocks
 from heron.buffers.assignment import Slice
 from heron.hlo.ir.types import ElementType
+from heron.records import dataclass
 from heron.runtime.collectives.exchange import Piece, Reduction, Way
 from heron.runtime.fortran import Call, Steps
 from heron.runtime.library_call import Descriptor

@@ -10,11 +10,11 @@ import contextlib
 import ctypes
 from collections.abc import Iterator
 from ctypes import Structure, c_char, c_int, c_size_t, c_void_p
-from dataclasses import dataclass
 from typing import Any
 
 from heron.hlo.ir import types as t
 from heron.hlo.ir.types import ElementType
+from heron.records import dataclass
 from heron.targets import libraries
 
 # pointer or handle, int or enum, size

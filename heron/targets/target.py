@@ -5,9 +5,10 @@ from __future__ import annotations
 import dataclasses
 import functools
 import tomllib
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
+
+from heron.records import dataclass
 
 _DATA = Path(__file__).parent / "data"
 

@@ -7,10 +7,11 @@ later may only follow from it.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, replace
 from itertools import islice
 from typing import Any, Literal, TypeVar
 
+from heron.records import dataclass
 from heron.trace.record import Decision, PassRecord, Record
 from heron.trace.why import fused_into, homes
 

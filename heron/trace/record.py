@@ -8,8 +8,10 @@ from __future__ import annotations
 import contextlib
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any
+
+from heron.records import dataclass
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,11 +8,12 @@ from __future__ import annotations
 
 import difflib
 from collections.abc import Iterable, Iterator, KeysView
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import TYPE_CHECKING, Any
 
 from heron.errors import HeronError
 from heron.hlo.facts import is_alias
+from heron.records import dataclass
 from heron.trace.record import Decision, Record
 
 if TYPE_CHECKING:

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import json
 import re
-from dataclasses import dataclass
 from math import prod
 from typing import Any, Literal
 
 from heron.hlo.calls.backend_config import hints, member, whole
 from heron.hlo.ir.instruction import Instruction
 from heron.hlo.ir.shape import Shape
+from heron.records import dataclass
 
 #: kinds of fusions in backend configs: with products, without, and with products whose operands are fusions
 GEMM, ROWS, NESTED = "__triton_gemm", "__triton", "__triton_nested_gemm_fusion"

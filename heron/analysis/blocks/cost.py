@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from math import prod
 
 from heron.analysis.blocks.config import WHOLE, BlockConfig, Precision, power_of_two
@@ -13,6 +13,7 @@ from heron.analysis.blocks.work import Cut, Work, passes_of, way_of, work_of
 from heron.analysis.cost.estimate import Clock, clock_of
 from heron.analysis.indexing.hlo_maps import Index
 from heron.hlo.ir.instruction import Instruction
+from heron.records import dataclass
 from heron.targets import Target
 
 #: the part of the matrix units' peak that a block of so many results keeps busy; libraries' kernels reach a little more

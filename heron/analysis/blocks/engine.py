@@ -7,13 +7,13 @@ is then one instruction of one thread, without addresses of elements, and comes 
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 
 from heron.analysis.blocks.tiling import used
 from heron.analysis.indexing.expr import Const, Dim, Expr
 from heron.analysis.indexing.hlo_maps import Index, linearize, memory_sizes, to_memory
 from heron.analysis.indexing.linear import linear_terms
 from heron.hlo.ir.instruction import Instruction
+from heron.records import dataclass
 from heron.targets import Target
 
 #: the first GPUs with the engine

@@ -10,7 +10,7 @@ a size and a stride; anything else is refused with a reason.
 from __future__ import annotations
 
 from collections.abc import Container, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from functools import lru_cache
 from typing import Literal, NamedTuple
 
@@ -19,6 +19,7 @@ from heron.analysis.indexing.hlo_maps import Index, moves_elements, operand_inde
 from heron.analysis.indexing.simplify import Simplifier, linear_terms, simplifier
 from heron.hlo.facts import contracts, is_leaf
 from heron.hlo.ir.instruction import Instruction
+from heron.records import dataclass
 
 #: numbers that one element may hold
 PACKED = 8

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
 from math import prod
 from typing import NamedTuple
 
@@ -12,6 +11,7 @@ from heron.analysis.indexing.hlo_maps import Index
 from heron.hlo.facts import contracts
 from heron.hlo.ir.instruction import Instruction
 from heron.hlo.ir.op import Trait
+from heron.records import dataclass
 
 #: flops of a function, and of other ops, on an element
 FUNCTION, PLAIN = 20.0, 1.0

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 
 from heron.analysis.cost.communication import WAYS, communicates, copy_seconds, link_seconds
 from heron.analysis.cost.program import computation_seconds, trips_of
@@ -11,6 +11,7 @@ from heron.hlo.ir.computation import Computation
 from heron.hlo.ir.instruction import Instruction
 from heron.hlo.ir.module import Module
 from heron.hlo.ir.op import Trait
+from heron.records import dataclass
 from heron.targets import Target
 
 #: how many ops of a kind can be under way at once

@@ -12,7 +12,6 @@ number of ops, has no bound. A loop's body counts once, however often it runs.
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from math import prod
 from typing import TypeAlias
 
@@ -20,6 +19,7 @@ from heron.analysis.fusion.prefix_scan import is_long_scan
 from heron.hlo.facts import is_tuple_op, root_parts
 from heron.hlo.ir.instruction import Instruction
 from heron.hlo.ir.op import Trait
+from heron.records import dataclass
 from heron.targets import Target
 
 

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from functools import lru_cache
 from math import prod
 
@@ -17,6 +16,7 @@ from heron.hlo.ir.instruction import Instruction
 from heron.hlo.ir.module import Module
 from heron.hlo.ir.replica_groups import Groups
 from heron.hlo.ir.shape import Shape
+from heron.records import dataclass
 from heron.targets import Link, Target
 
 #: memory space of a layout that is the host's

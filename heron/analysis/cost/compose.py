@@ -6,7 +6,6 @@ how often the reader asks for its elements; so the cost of a fusion follows from
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TypeAlias
 
 from heron.analysis.cost.estimate import Clock
@@ -17,6 +16,7 @@ from heron.analysis.cost.work import element_flops, first_array
 from heron.hlo.facts import is_view, updated_operands
 from heron.hlo.ir.instruction import Instruction
 from heron.hlo.ir.types import C128, F64
+from heron.records import dataclass
 
 #: elements read in step with the kernel's own (all readers that do so share them), elements read otherwise, the part of
 #: each memory transaction that is wanted, and the seconds it takes

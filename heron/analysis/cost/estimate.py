@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from functools import cache
 from typing import Literal
 
 from heron.analysis.cost.kernel import KernelCost
 from heron.hlo.facts import having
 from heron.hlo.ir.op import Trait
+from heron.records import dataclass
 from heron.targets import Target
 
 #: a GPU core issues one memory transaction of this many bytes a clock: few cores cannot use all bandwidth

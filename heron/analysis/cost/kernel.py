@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from math import log2
 
 from heron.analysis.cost.reuse import evaluations, in_place, reads
@@ -16,6 +15,7 @@ from heron.hlo.facts import calls_function, having, is_given, reads_part, update
 from heron.hlo.ir.instruction import Instruction
 from heron.hlo.ir.op import Trait
 from heron.hlo.ir.shape import Shape
+from heron.records import dataclass
 
 #: what cores' matrix units do
 _MATRIX = having(Trait.PRODUCT)

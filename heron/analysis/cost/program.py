@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from heron.analysis.cost.communication import communicates, link_seconds
 from heron.analysis.cost.estimate import Estimate, estimate
@@ -16,6 +16,7 @@ from heron.hlo.facts import is_free
 from heron.hlo.ir.computation import Computation
 from heron.hlo.ir.instruction import Instruction
 from heron.hlo.ir.module import Module
+from heron.records import dataclass
 from heron.targets import Target
 
 #: seconds of work below which one thread of a CPU runs a kernel, and those of its call

@@ -4,7 +4,6 @@ exposed: the device waits for it."""
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 
 from heron.analysis.cost.async_pairs import is_start, order_of, run_time, times_of
 from heron.analysis.cost.communication import WAYS, Pace, communicates, link_seconds, pace, payload_bytes
@@ -13,6 +12,7 @@ from heron.hlo.ir.computation import Computation
 from heron.hlo.ir.instruction import Instruction
 from heron.hlo.ir.module import Module
 from heron.hlo.ir.op import Trait
+from heron.records import dataclass
 from heron.targets import Target
 
 

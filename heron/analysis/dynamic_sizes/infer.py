@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass
 
 from heron.analysis.dynamic_sizes.size import Algebra, Place, Size, dynamic_places, surely_at_most
 from heron.hlo.ir.computation import Computation
 from heron.hlo.ir.instruction import Instruction
 from heron.hlo.ir.module import Module
+from heron.records import dataclass
 
 Sizes = dict[Place, Size]
 #: fills in the sizes of an instruction's result

@@ -6,11 +6,12 @@ Equal formulas are one object, so whether two dimensions surely have one size is
 from __future__ import annotations
 
 from collections.abc import Container, Iterator
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any
 
 from heron.hlo.ir.instruction import Instruction
 from heron.hlo.ir.shape import Shape, ShapeIndex
+from heron.records import dataclass
 
 #: a dimension of a part of a value
 Place = tuple[ShapeIndex, int]

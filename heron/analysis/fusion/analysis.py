@@ -7,7 +7,7 @@ the same kernel to be the one that is emitted. docs/understand/fusion.md tells w
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import TypeAlias
 
 from heron.analysis.blocks.config import BlockConfig
@@ -29,6 +29,7 @@ from heron.analysis.indexing.hlo_maps import moves_elements
 from heron.hlo.facts import contracts, having, is_product
 from heron.hlo.ir.instruction import Instruction
 from heron.hlo.ir.op import Trait
+from heron.records import dataclass
 from heron.targets import Target
 
 #: what the emitter of a kind needs: reduce, rows, transpose, scan, scatter, sort, concatenate, block, and for dus the

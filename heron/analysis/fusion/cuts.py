@@ -4,7 +4,6 @@ slices."""
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
 from itertools import accumulate, pairwise
 from math import prod
 from typing import NamedTuple
@@ -13,6 +12,7 @@ from heron.analysis.fusion.fusion import Fusion, is_pointwise
 from heron.analysis.indexing.hlo_maps import is_reshape_like
 from heron.hlo.facts import keeps_order
 from heron.hlo.ir.instruction import Instruction
+from heron.records import dataclass
 
 #: pieces, and instructions in all of them together, that are worth their code
 MAX_PIECES = 64

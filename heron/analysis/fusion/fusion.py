@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any
 
 from heron.analysis.blocks.config import BlockConfig, config_of
@@ -11,6 +11,7 @@ from heron.hlo.facts import is_call
 from heron.hlo.ir.computation import Computation
 from heron.hlo.ir.instruction import Instruction
 from heron.hlo.ir.shape import Shape
+from heron.records import dataclass
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,12 +6,11 @@ whose outputs are updates of its inputs: its kernel writes the updated elements 
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from heron.analysis.fusion.fusion import Fusion, row_major
 from heron.hlo.facts import is_view, keeps_order, root_parts, updated_operands, updates_operand
 from heron.hlo.ir.instruction import Instruction
 from heron.hlo.ir.shape import ShapeIndex
+from heron.records import dataclass
 
 
 @dataclass(frozen=True, slots=True)

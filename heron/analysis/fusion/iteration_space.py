@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from math import prod
 
 from heron.analysis.fusion.in_place import updated_parameter
@@ -12,6 +11,7 @@ from heron.analysis.fusion.roles import is_emitted, is_view, stays_alone
 from heron.hlo import facts
 from heron.hlo.facts import root_parts
 from heron.hlo.ir.instruction import Instruction
+from heron.records import dataclass
 
 _ALONE = frozenset({"scatter", "dynamic-update-slice", "reduce-window", "sort"})
 #: ops that kernels are shaped after, or that are worth computing once only

@@ -9,7 +9,6 @@ dimensions with a common stride in every access are merged again, so that the in
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
 from math import prod
 from typing import NamedTuple
 
@@ -31,6 +30,7 @@ from heron.analysis.indexing.simplify import Simplifier, simplifier
 from heron.hlo.facts import is_tuple_op
 from heron.hlo.ir.instruction import Instruction
 from heron.hlo.ir.shape import Shape
+from heron.records import dataclass
 
 #: a shorter innermost loop than this is not worth a loop variable without division
 MIN_INNER = 8

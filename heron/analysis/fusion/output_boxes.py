@@ -7,7 +7,6 @@ every second element, where a pad has room between elements.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from math import gcd, prod
 from typing import TypeAlias
 
@@ -16,6 +15,7 @@ from heron.analysis.fusion.in_step import loop_groups
 from heron.analysis.indexing.expr import Const
 from heron.analysis.indexing.hlo_maps import Index, from_memory, memory_order, memory_sizes
 from heron.hlo.ir.shape import Shape
+from heron.records import dataclass
 
 Groups: TypeAlias = dict[Shape, list[int]]
 

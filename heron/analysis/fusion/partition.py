@@ -14,7 +14,7 @@ Source: the idea of XLA's computation partitioner (https://openxla.org/xla/emitt
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import TypeAlias
 
 from heron.analysis.indexing.expr import Const, Dim, Expr, dims
@@ -24,6 +24,7 @@ from heron.hlo.facts import has_start_operands, having, is_expensive, is_tuple_o
 from heron.hlo.ir.instruction import Instruction
 from heron.hlo.ir.op import Trait
 from heron.hlo.ir.shape import Shape
+from heron.records import dataclass
 
 #: where an instruction is read: in which index space, and at which index of it
 Access: TypeAlias = tuple[object, tuple[Expr, ...]]

@@ -6,10 +6,9 @@ pass along the dimension does it in n.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from heron.hlo.ir.instruction import Instruction
 from heron.hlo.ir.window import WindowDim
+from heron.records import dataclass
 
 #: scans of more elements than this are done in one pass, or cut up where that is not possible; GPU threads do shorter
 #: ones alone

@@ -9,13 +9,13 @@ before.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from math import prod
 
 from heron.analysis.fusion.sort_keys import keys_of
 from heron.analysis.fusion.sort_tiles import TILE_BYTES, steps_together, tile_for
 from heron.hlo.calls.radix_sort import arrays, comparator_of, positions
 from heron.hlo.ir.instruction import Instruction
+from heron.records import dataclass
 from heron.targets import WARP, Target
 
 #: threads of a block, values of a digit: a thread for each value

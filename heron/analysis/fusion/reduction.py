@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from math import prod
 from typing import TypeAlias
 
@@ -26,6 +26,7 @@ from heron.hlo.facts import having
 from heron.hlo.ir.instruction import Instruction
 from heron.hlo.ir.op import Trait
 from heron.hlo.ir.shape import Shape
+from heron.records import dataclass
 
 #: ops between a reduce and an output that only move elements
 MOVES = having(Trait.PERMUTES) | {"get-tuple-element"}

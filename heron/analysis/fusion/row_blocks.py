@@ -8,7 +8,6 @@ rows alone.
 from __future__ import annotations
 
 import json
-from dataclasses import dataclass
 from math import prod
 from typing import TypeAlias
 
@@ -18,6 +17,7 @@ from heron.hlo.facts import having, is_alias, is_view, root_parts
 from heron.hlo.ir.instruction import Instruction
 from heron.hlo.ir.op import Trait
 from heron.hlo.ir.shape import ShapeIndex
+from heron.records import dataclass
 
 #: an array that a step computes: the instruction, and the number of the output
 Value: TypeAlias = tuple[Instruction, int]

@@ -7,7 +7,6 @@ the stages of the kernel. A later stage needs elements that an earlier one has c
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from math import prod
 
 from heron.analysis.fusion.fusion import Fusion, row_major
@@ -18,6 +17,7 @@ from heron.analysis.indexing.expr import Const, Dim
 from heron.hlo.facts import is_leaf
 from heron.hlo.ir.instruction import Instruction
 from heron.hlo.ir.op import Trait
+from heron.records import dataclass
 
 #: elements a row must have: reductions of shorter ones cost nothing where they are needed
 MIN_ROW = 2

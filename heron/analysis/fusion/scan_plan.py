@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from heron.analysis.fusion.prefix_scan import Scan, scan_of
 from heron.hlo.facts import is_given
 from heron.hlo.ir.instruction import Instruction
 from heron.hlo.ir.shape import Shape
+from heron.records import dataclass
 
 THREADS = 256
 #: tiles of a group: a lane of a warp for each

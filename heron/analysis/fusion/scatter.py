@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from heron.analysis.fusion import scatter_order as facts
 from heron.analysis.fusion.fusion import Fusion
 from heron.analysis.indexing.expr import Const, Expr
@@ -11,6 +9,7 @@ from heron.analysis.indexing.hlo_maps import Index
 from heron.errors import HeronError
 from heron.hlo.facts import is_view, keeps_order
 from heron.hlo.ir.instruction import Instruction
+from heron.records import dataclass
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,11 +10,10 @@ asked for: rows with NaNs must be sorted by asking the comparator.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from heron.hlo.ir.computation import Computation
 from heron.hlo.ir.instruction import Instruction
 from heron.hlo.ir.types import F32, F64, PRED
+from heron.records import dataclass
 
 _WIDTHS = (8, 16, 32, 64)
 #: floats that may be keys in the partial order

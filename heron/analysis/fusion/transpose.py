@@ -9,7 +9,7 @@ whatever reshapes lie between.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from math import prod
 
 from heron.analysis.fusion.fusion import Fusion, Output
@@ -23,6 +23,7 @@ from heron.hlo.facts import having
 from heron.hlo.ir.instruction import Instruction
 from heron.hlo.ir.op import Trait
 from heron.hlo.ir.shape import Shape
+from heron.records import dataclass
 from heron.targets import WARP, Target
 
 #: loops over fewer elements stay in cache however they are walked

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from heron.analysis.fusion.sharing import may_share_buffer
 from heron.analysis.graph.dataflow import Value
 from heron.analysis.graph.liveness import Liveness
 from heron.hlo.facts import works_in_step
 from heron.hlo.ir.instruction import Instruction
+from heron.records import dataclass
 
 #: (first tick, last tick, value)
 Hold = tuple[int, int, Value]

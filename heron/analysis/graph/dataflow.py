@@ -9,7 +9,6 @@ each flow whether the two really share or a copy is made.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from typing import Literal, TypeAlias
 
 from heron.analysis.fusion.in_place import in_place_pairs
@@ -21,6 +20,7 @@ from heron.hlo.ir.instruction import Instruction
 from heron.hlo.ir.module import Module
 from heron.hlo.ir.op import Trait
 from heron.hlo.ir.shape import Shape, ShapeIndex
+from heron.records import dataclass
 
 ValueKind = Literal["defined", "phi", "parameter", "constant", "output"]
 FlowKind = Literal["while-init", "while-body", "branch", "in-place", "output"]

@@ -7,7 +7,6 @@ before the op, the result after it, or partial results are reduced. `compute_sha
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from functools import lru_cache
 from math import prod
 from typing import TypeAlias
@@ -18,6 +17,7 @@ from heron.analysis.sharding.question import Asked, Question, question
 from heron.analysis.sharding.rule import FactorKind, OpRule
 from heron.hlo.ir.instruction import Instruction
 from heron.hlo.sharding.atoms import AtomicMesh, Axes, TensorSharding
+from heron.records import dataclass
 
 #: the bytes sent that one byte of memory traffic is worth, of elementwise ops, most of which are fused, and of others
 FUSED_MEMORY, MEMORY = 0.001, 0.05

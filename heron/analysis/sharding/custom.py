@@ -6,12 +6,12 @@ A framework puts a `CustomPartitioner` under the name of a custom call's target 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Protocol
 
 from heron.hlo.ir.instruction import Instruction
 from heron.hlo.ir.module import Module
 from heron.hlo.sharding import Sharding
+from heron.records import dataclass
 
 
 @dataclass(frozen=True, slots=True)

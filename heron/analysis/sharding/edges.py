@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import enum
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from functools import lru_cache
 
 from heron.analysis.sharding.groups import Groups, Member, is_free
@@ -26,6 +26,7 @@ from heron.hlo.ir.module import Module
 from heron.hlo.ir.op import Trait
 from heron.hlo.ir.shape import Shape, ShapeIndex
 from heron.hlo.sharding.atoms import TensorSharding
+from heron.records import dataclass
 
 
 class Tie(enum.Enum):

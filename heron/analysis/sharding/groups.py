@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import field
 
 from heron.errors import HeronError
 from heron.hlo.ir.instruction import Instruction
@@ -11,6 +11,7 @@ from heron.hlo.ir.shape import Shape
 from heron.hlo.sharding import ShardGroup
 from heron.hlo.sharding.atoms import TensorSharding
 from heron.hlo.sharding.tiles import reject
+from heron.records import dataclass
 
 
 def is_free(s: TensorSharding) -> bool:

@@ -14,7 +14,6 @@ from __future__ import annotations
 import heapq
 from collections import Counter
 from collections.abc import Hashable, Iterator
-from dataclasses import dataclass
 
 from heron.analysis.sharding.choice import Choice, alternatives
 from heron.analysis.sharding.cost import reshard_bytes
@@ -26,6 +25,7 @@ from heron.hlo.ir.instruction import Instruction
 from heron.hlo.ir.op import Trait
 from heron.hlo.ir.shape import ShapeIndex
 from heron.hlo.sharding.atoms import TensorSharding
+from heron.records import dataclass
 
 #: other ways that are tried for one op
 WAYS = 6

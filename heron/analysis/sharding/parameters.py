@@ -9,7 +9,6 @@ what exceeds it is brought down first. Shardings that are given stay.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from itertools import product
 from math import inf, prod
 
@@ -25,6 +24,7 @@ from heron.hlo.ir.op import Trait
 from heron.hlo.ir.shape import Shape
 from heron.hlo.sharding import Axis
 from heron.hlo.sharding.atoms import AtomicMesh, Axes, TensorSharding
+from heron.records import dataclass
 
 #: programs whose cost is estimated, at most
 TRIES = 200

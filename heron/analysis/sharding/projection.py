@@ -10,11 +10,11 @@ one that finds no place are the dimension's *overflow*: no factor has them.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from functools import lru_cache
 
 from heron.analysis.sharding.rule import Dims, OpRule
 from heron.hlo.sharding.atoms import AtomicMesh, Axes, TensorSharding
+from heron.records import dataclass
 
 
 @dataclass(frozen=True, slots=True)

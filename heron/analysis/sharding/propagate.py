@@ -15,7 +15,7 @@ decided by the order of a set, so the same program gets the same shardings.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from functools import lru_cache
 from types import MappingProxyType
 
@@ -28,6 +28,7 @@ from heron.hlo.ir.instruction import Instruction
 from heron.hlo.ir.module import Module
 from heron.hlo.ir.op import Op, Trait
 from heron.hlo.sharding.atoms import AtomicMesh, Axes, TensorSharding
+from heron.records import dataclass
 
 #: directions along pass-through factors and along the others
 _Directions = tuple[Direction, Direction]

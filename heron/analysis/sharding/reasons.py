@@ -10,7 +10,7 @@ Propagation records its changes alone. Everything else follows from them and is 
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import cached_property
 
 from heron.analysis.sharding.edges import Link, Tie
@@ -21,6 +21,7 @@ from heron.analysis.sharding.step import Step as RuleStep
 from heron.hlo.ir.instruction import Instruction
 from heron.hlo.ir.shape import ShapeIndex
 from heron.hlo.sharding.atoms import Axes, TensorSharding
+from heron.records import dataclass
 
 #: the levels of op priority in words
 LEVEL_NAMES = (

@@ -21,12 +21,13 @@ from __future__ import annotations
 import enum
 import re
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import cached_property
 from typing import TypeAlias
 
 from heron.hlo.ir.instruction import Instruction
 from heron.hlo.sharding.tiles import reject
+from heron.records import dataclass
 
 #: for each dimension of an array the factors it consists of, major to minor
 Dims: TypeAlias = tuple[tuple[int, ...], ...]

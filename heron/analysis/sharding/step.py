@@ -9,12 +9,13 @@ a factor that is not the minor one of its dimension is split evenly or not at al
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from math import prod
 
 from heron.analysis.sharding.edges import Direction
 from heron.analysis.sharding.rule import FactorKind, OpRule
 from heron.hlo.sharding.atoms import AtomicMesh, Axes, TensorSharding
+from heron.records import dataclass
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,11 +6,11 @@ source once, and a gather of a gather is one gather with gathered indices.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TypeAlias
 
 from heron.hlo.ir.instruction import Instruction
 from heron.hlo.ir.module import Module
+from heron.records import dataclass
 
 
 @dataclass(frozen=True, slots=True)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -14,6 +13,7 @@ from heron.hlo.calls.form import results_of
 from heron.hlo.ir.instruction import Instruction
 from heron.hlo.ir.layout import layout
 from heron.hlo.ir.shape import Shape
+from heron.records import dataclass
 from heron.runtime.library_call import Array, Descriptor
 from heron.runtime.thunks import HostThunk, LibraryThunk, Thunk
 

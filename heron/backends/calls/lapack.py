@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -16,6 +15,7 @@ from heron.hlo.calls import triangular
 from heron.hlo.calls.form import results_of
 from heron.hlo.calls.lapack import is_lower, letter
 from heron.hlo.ir.instruction import Instruction
+from heron.records import dataclass
 from heron.runtime.cuda.libraries.cublas import TriangularSolve
 from heron.runtime.cuda.libraries.cusolver import Factorization
 from heron.runtime.host import lapack

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from math import prod
 
 from heron.backends.calls.host import memory_order
 from heron.hlo.ir.shape import Shape
 from heron.hlo.ir.types import ElementType
+from heron.records import dataclass
 from heron.runtime.fortran import Move, Place, Step, Strided, Turn
 
 _ALIGNMENT = 64

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
 from itertools import repeat
 
 import numpy as np
 
 from heron.hlo.ir.instruction import Instruction
 from heron.hlo.ir.shape import Shape
+from heron.records import dataclass
 from heron.runtime.strided import Loop, Rows, Step, Walk
 
 #: steps of one loop, and pairs of output and window position looked at in one dimension, at most

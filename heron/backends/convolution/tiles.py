@@ -8,12 +8,12 @@ from zeros along the rows' dimension and left out along all others. Where every 
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 
 from heron.backends.convolution.axes import MAX_STEPS, Axis, strides
 from heron.codegen.native import convolution_tiles
 from heron.codegen.native.tile_code import LOOPS, SUMMED, ZEROS
 from heron.hlo.ir.instruction import Instruction
+from heron.records import dataclass
 from heron.runtime.strided import Loop, Rows, Step, Tiling
 
 #: cycles of a processor in a microsecond, about

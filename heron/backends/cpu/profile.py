@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import field
 
 from heron.analysis.cost.estimate import estimate
 from heron.analysis.cost.kernel import kernel_cost
 from heron.hlo.ir.instruction import Instruction
 from heron.hlo.ir.module import Module
+from heron.records import dataclass
 from heron.runtime.cpu.profile import StepTime
 from heron.runtime.thunks import CopyThunk, GemmThunk, KernelThunk, Thunk
 from heron.targets import Target

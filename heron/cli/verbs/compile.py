@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -26,6 +25,7 @@ from heron.cli.common import (
 from heron.cli.devices import devices_option, with_counts
 from heron.cli.progress import kept_when_interrupted, progress
 from heron.errors import HeronError
+from heron.records import dataclass
 from heron.trace import Trace
 
 if TYPE_CHECKING:

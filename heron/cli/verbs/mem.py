@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from itertools import groupby
 from typing import TYPE_CHECKING, Any
 
@@ -24,6 +23,7 @@ from heron.cli.common import (
 )
 from heron.cli.progress import progress
 from heron.errors import HeronError
+from heron.records import dataclass
 from heron.trace import Trace
 from heron.trace.summary import seconds, size, table
 

@@ -15,7 +15,6 @@ the first is kept.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 from xdsl.dialects import arith, func
 from xdsl.dialects.utils import FastMathFlag
@@ -40,6 +39,7 @@ from heron.hlo.ir.literal import Literal
 from heron.hlo.ir.op import Trait
 from heron.hlo.ir.shape import Shape, scalar, tuple_
 from heron.hlo.ir.types import ElementType
+from heron.records import dataclass
 
 _ARITHMETIC = frozenset({"add", "multiply", "minimum", "maximum"})
 _BITWISE: dict[str, type[Operation]] = {"and": arith.AndIOp, "or": arith.OrIOp, "xor": arith.XOrIOp}

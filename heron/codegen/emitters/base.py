@@ -6,7 +6,7 @@ A CPU entry does the work items `%lo` to `%hi`; a GPU entry reads its thread and
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from math import prod
 from typing import ClassVar, Generic, TypeVar, cast
 
@@ -26,6 +26,7 @@ from heron.codegen.transforms.lib.buffers import byte_size
 from heron.codegen.transforms.optimize_loops import COPIES, MOST
 from heron.errors import HeronError
 from heron.hlo.facts import root_parts
+from heron.records import dataclass
 from heron.targets import Target
 
 #: ops that emitters take and elemental emission does not know

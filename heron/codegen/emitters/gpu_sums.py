@@ -7,7 +7,6 @@ in: same inputs, same bits.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 
 from xdsl.dialects.builtin import TensorType
 from xdsl.ir import SSAValue
@@ -19,6 +18,7 @@ from heron.codegen.elemental.reducer import Reducer
 from heron.codegen.emitters.base import Frame
 from heron.codegen.emitters.reducers import split
 from heron.codegen.ir.dialects.xla_gpu import AllocateSharedOp, ShuffleFirstOp, ShuffleReduceOp, SyncThreadsOp
+from heron.records import dataclass
 from heron.targets import WARP
 
 

@@ -7,7 +7,6 @@ GPU a thread does 1, 2 or 4 consecutive elements of the row-major order.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from functools import partial
 from math import inf, prod
 from typing import TypeAlias
@@ -23,6 +22,7 @@ from heron.codegen.elemental import FunctionEmitter
 from heron.codegen.emitters.base import Frame
 from heron.codegen.ir.types import INDEX
 from heron.codegen.kernel import Launch
+from heron.records import dataclass
 from heron.targets import WARP, Target
 
 #: emits the body at an index: takes the index and the carried tensors, gives the tensors after it

@@ -8,7 +8,6 @@ added up in as many levels as keep every chain short. Where it is cut depends on
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from math import ceil, log, prod
 from typing import TypeAlias
 
@@ -19,6 +18,7 @@ from heron.analysis.indexing.hlo_maps import Index
 from heron.codegen.elemental import FunctionEmitter
 from heron.codegen.elemental.reducer import Reducer
 from heron.codegen.emitters.reducers import lose_digits, merged, starts
+from heron.records import dataclass
 
 #: elements that are added in one go: floats in several vectors of partial sums, complex numbers one after the other
 BLOCK, COMPLEX_BLOCK = 4096, 256

@@ -15,12 +15,12 @@ import os
 import tempfile
 import time
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 from typing import Any
 
 from heron import files
+from heron.records import dataclass
 from heron.trace import Decision
 
 #: bytes all entries may take; beyond that those go that were not used for longest

@@ -5,8 +5,10 @@ from __future__ import annotations
 import dataclasses
 import re
 import struct
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Literal
+
+from heron.records import dataclass
 
 Tool = Literal["nvjitlink", "ptxas"]
 _TEXT = ".text."  # a kernel's machine code is in the section .text.KERNEL

@@ -11,7 +11,6 @@ import os
 import re
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass
 from functools import cache, lru_cache
 from itertools import count
 from typing import Any
@@ -20,6 +19,7 @@ from heron.codegen.llvm import optimize, split_module
 from heron.codegen.llvm.code_cache import CodeCache, Key, key
 from heron.codegen.llvm.optimize import LOCK, Clock, binding, parse, pipeline, run_pipeline, slots_to_registers
 from heron.errors import HeronError
+from heron.records import dataclass
 from heron.runtime.object_code import Object, Timing
 
 

@@ -12,9 +12,8 @@ forms fmas nor drops denormals.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from heron.options import Options
+from heron.records import dataclass
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,13 +9,13 @@ from __future__ import annotations
 import re
 import time
 from collections.abc import Callable
-from dataclasses import dataclass
 from functools import cache
 from typing import Any
 
 from heron.codegen.llvm import libdevice
 from heron.codegen.llvm.optimize import LOCK, Clock, binding, parse, run_pipeline
 from heron.errors import HeronError
+from heron.records import dataclass
 from heron.runtime.object_code import Timing
 
 TRIPLE = "nvptx64-nvidia-cuda"

@@ -8,7 +8,6 @@ and their attributes. Definitions of inline library functions (``heron.*``) that
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
 from typing import Literal
 
 from xdsl.dialects import func
@@ -22,6 +21,7 @@ from heron.codegen.llvm.inline.called import Calls
 from heron.codegen.llvm.numerics import IEEE, Numerics
 from heron.codegen.llvm.types import function_result
 from heron.errors import HeronError
+from heron.records import dataclass
 
 RULE_FILES = (emit_arith, emit_memory, emit_control)  # importing them registers their rules
 

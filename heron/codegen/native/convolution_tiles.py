@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import partial
 from itertools import chain
 from math import ceil, prod
@@ -14,6 +14,7 @@ from heron.codegen.native.share import write_range
 from heron.codegen.native.tables import write_numbers, write_table
 from heron.codegen.native.tile_code import DRIVER, LOOPS, MOST_ROWS, SUMMED, Tile
 from heron.hlo.ir.types import ElementType
+from heron.records import dataclass
 from heron.runtime.strided import Rows, Step, Tiling
 
 if TYPE_CHECKING:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import struct
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
 from functools import partial
 from itertools import accumulate
 from math import ceil, log2, prod
@@ -19,6 +18,7 @@ from heron.codegen.native.fft_passes import factors
 from heron.codegen.native.share import write_range
 from heron.codegen.native.tables import write_table
 from heron.hlo.ir.types import C64, F32, F64, ElementType
+from heron.records import dataclass
 
 if TYPE_CHECKING:
     from heron.codegen.native.program import ProgramWriter

@@ -14,7 +14,6 @@ instruction reference, VDPBF16PS.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING
 
@@ -22,6 +21,7 @@ from heron.codegen.native.float_gemm_code import address
 from heron.codegen.native.float_gemm_form import FIELDS, GROUPS, Form, form
 from heron.codegen.native.share import write_range
 from heron.hlo.ir.types import BF16, F32, ElementType
+from heron.records import dataclass
 from heron.runtime.cpu import blas
 
 if TYPE_CHECKING:

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from heron.codegen.llvm.jit import host
 from heron.hlo.ir.types import BF16, F32, F64, ElementType
+from heron.records import dataclass
 
 #: groups along the summed dimension that are in a panel: 64 KiB at 512 bits
 GROUPS = 256

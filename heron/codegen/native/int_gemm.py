@@ -14,7 +14,6 @@ high-performance matrix multiplication", ACM TOMS 34(3), 2008.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from functools import partial
 from itertools import chain
 from typing import TYPE_CHECKING
@@ -25,6 +24,7 @@ from heron.codegen.llvm.text import LINE, Function
 from heron.codegen.native import common_code
 from heron.codegen.native.share import write_range
 from heron.hlo.ir.types import S8, S16, S32, U8, U32, ElementType
+from heron.records import dataclass
 
 if TYPE_CHECKING:
     from heron.codegen.native.program import ProgramWriter

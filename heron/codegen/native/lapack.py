@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from contextlib import nullcontext
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from heron.codegen.llvm.text import Function
 from heron.codegen.native.blas_threads import one_blas_thread
 from heron.codegen.native.share import write_range
 from heron.codegen.native.small_matrices import SmallMatrices
+from heron.records import dataclass
 from heron.runtime import array_pool
 from heron.runtime.cpu import blas
 from heron.runtime.fortran import (

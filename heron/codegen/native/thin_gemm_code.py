@@ -8,13 +8,13 @@ after the other, so that they round less.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 
 from heron.codegen.llvm.code_cache import CodeCache
 from heron.codegen.llvm.text import Function
 from heron.codegen.llvm.values import Value
 from heron.codegen.native import common_code
 from heron.hlo.ir.types import ElementType
+from heron.records import dataclass
 
 #: what a function is told of a product, in this order, as i64: sizes, and distances in elements
 FIELDS = (

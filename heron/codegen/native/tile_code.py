@@ -10,7 +10,6 @@ record of a tile of rows; all offsets are bytes.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from enum import IntEnum
 
 from heron.codegen.llvm.code_cache import CodeCache
@@ -18,6 +17,7 @@ from heron.codegen.llvm.jit import host
 from heron.codegen.llvm.text import Function
 from heron.codegen.native import common_code
 from heron.hlo.ir.types import ElementType
+from heron.records import dataclass
 
 #: loops whose position decides which tile it is, and those of them, the last ones, along which is summed
 LOOPS, SUMMED = 6, 4

@@ -7,9 +7,9 @@ of it when compiling (bytes, kind, alignment, which memory) goes into a table of
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
 
 from heron.codegen.sim.flatten import Flat
+from heron.records import dataclass
 from heron.runtime.sim.state import ATOMIC, ATOMIC_WRITE, READ, WRITE
 
 LOAD = re.compile(r"^(\s*%[\w.]+ = load (?:atomic )?(?:volatile )?)([^,]+), ptr ([^\s,]+)(.*)$")

@@ -8,7 +8,7 @@ checks on, every load, store and atomic goes through a hook.
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass, field
+from dataclasses import field
 
 from heron.codegen.llvm.text import Function
 from heron.codegen.llvm.values import Value, View
@@ -16,6 +16,7 @@ from heron.codegen.sim.accesses import alignment, parts, root_of, roots, type_si
 from heron.codegen.sim.flatten import Flat, split_arguments
 from heron.codegen.sim.intrinsics import collective, leave, take
 from heron.errors import HeronError
+from heron.records import dataclass
 from heron.runtime.sim.code import Access
 from heron.runtime.sim.state import ACTIVE_WAIT, BLOCK_WAIT, PART_WAIT, WARP_WAIT, State
 

@@ -7,12 +7,12 @@ the GPU are the `llvm.nvvm.*` calls, which `coroutine` rewrites.
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
 
 from heron.codegen.llvm.jit import host
 from heron.codegen.llvm.optimize import LOCK, binding, free, parse
 from heron.codegen.sim.math import complete
 from heron.errors import HeronError
+from heron.records import dataclass
 
 
 @dataclass(frozen=True, slots=True)

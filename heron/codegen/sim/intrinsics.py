@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
 
 from heron.codegen.sim.collectives import REDUCTIONS, SHUFFLES
 from heron.codegen.sim.flatten import split_arguments
+from heron.records import dataclass
 
 _CALL = re.compile(
     r"^\s*(%[\w.]+) = (?:tail )?call (?:[a-z]+(?:\([^)]*\))? )*?([\w{} ,]+?) @llvm\.nvvm\.([\w.]+)\((.*)$"

@@ -13,7 +13,6 @@ free of branches and vectorises. Marks of a loop (`heron.full_unroll`) go to all
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 from xdsl.dialects import arith
 from xdsl.dialects.builtin import ModuleOp
@@ -26,6 +25,7 @@ from heron.codegen.ir.dialects.xla_gpu import ApplyIndexingOp, LoopOp, YieldOp
 from heron.codegen.ir.editing import erase, functions, replace, scf_for, scf_if, walk_blocks, yield_
 from heron.codegen.ir.types import INDEX
 from heron.codegen.transforms.options import TransformOptions
+from heron.records import dataclass
 
 
 def run(module: ModuleOp, options: TransformOptions) -> None:

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Literal, TypeAlias
 
 from heron.codegen.kernel import Launch
+from heron.records import dataclass
 from heron.runtime.memory import ARGUMENT_ALIGNMENT
 from heron.targets import Target as Device
 

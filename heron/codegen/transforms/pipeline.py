@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import difflib
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass
 from importlib import import_module
 from typing import TypeAlias
 
@@ -16,6 +15,7 @@ from xdsl.utils.exceptions import VerifyException
 
 from heron.codegen.transforms.options import Target, TransformOptions
 from heron.errors import HeronError
+from heron.records import dataclass
 
 Transform: TypeAlias = Callable[[ModuleOp, TransformOptions], None]
 Step: TypeAlias = tuple[str, Transform]

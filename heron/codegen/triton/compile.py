@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import re
 import tempfile
-from dataclasses import dataclass
 from importlib import metadata
 from pathlib import Path
 from typing import Any
 
 from heron.analysis.blocks.config import BlockConfig
 from heron.errors import HeronError
+from heron.records import dataclass
 from heron.targets.triton import missing
 
 

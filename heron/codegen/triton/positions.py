@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 from xdsl.dialects import arith
 from xdsl.dialects.builtin import (
@@ -24,6 +23,7 @@ from heron.codegen.ir.dialects.triton import (
     MakeRangeOp,
 )
 from heron.codegen.triton.tiles import Axis, Tile, TileBuilder
+from heron.records import dataclass
 
 Guard = tuple[Constraint, ...]
 #: elements a matrix unit sums at least, of bytes

@@ -7,8 +7,6 @@ program says. With ``online`` it takes one: a running maximum, and whenever it g
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from xdsl.dialects import arith, scf
 from xdsl.dialects.builtin import FloatAttr, IntegerAttr, f32, i1, i32, i64
 from xdsl.ir import Block
@@ -28,6 +26,7 @@ from heron.codegen.triton.tiles import Tile
 from heron.hlo.facts import combiner
 from heron.hlo.ir import types
 from heron.hlo.ir.instruction import Instruction
+from heron.records import dataclass
 
 
 @dataclass

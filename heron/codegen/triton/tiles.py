@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
 
 from xdsl.dialects import arith
 from xdsl.dialects.builtin import (
@@ -19,6 +18,7 @@ from xdsl.ir import Attribute, Block, Operation, SSAValue
 
 from heron.codegen.ir import origins
 from heron.codegen.ir.dialects.triton import BroadcastOp, ExpandDimsOp, SplatOp, TransOp
+from heron.records import dataclass
 
 _NONE: Mapping[str, Attribute] = {}
 

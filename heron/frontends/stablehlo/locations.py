@@ -6,12 +6,13 @@ operation. The file and line are those of the innermost frame. Places are read w
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from heron.frontends.stablehlo.cursor import Cursor
 from heron.frontends.stablehlo.lexer import Source
 from heron.frontends.stablehlo.syntax import plain
 from heron.hlo.ir.metadata import Metadata
+from heron.records import dataclass
 
 _MAX_FRAMES = 60
 

@@ -8,13 +8,13 @@ from __future__ import annotations
 
 import math
 import re
-from dataclasses import dataclass
 
 from heron.errors import HeronError
 from heron.hlo.ir import types
 from heron.hlo.ir.layout import Layout
 from heron.hlo.ir.shape import Shape, array
 from heron.hlo.ir.types import ElementType
+from heron.records import dataclass
 
 _SIGNS = {"i": "s", "u": "u", "ui": "u"}
 _STORAGE = {f"{ours}{n}": types.by_name(f"{theirs}{n}") for ours, theirs in _SIGNS.items() for n in (2, 4, 8, 16, 32)}

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any, NamedTuple, NoReturn
 
 import numpy as np
@@ -17,6 +17,7 @@ from heron.errors import HeronError, Span
 from heron.frontends.stablehlo.lexer import Source
 from heron.hlo.ir.quoting import quote
 from heron.hlo.ir.shape import Shape
+from heron.records import dataclass
 
 _NO_NAME = re.compile(r"[^\w.\-]", re.ASCII)
 

@@ -13,7 +13,7 @@ algebra in `algebra`.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from math import prod
 from typing import Any, NamedTuple
 
@@ -25,6 +25,7 @@ from heron.hlo.ir.instruction import Instruction
 from heron.hlo.ir.module import Module
 from heron.hlo.ir.shape import row_major
 from heron.hlo.ir.types import BF16, F16, F32, F64, PRED, S8, S16, S32, S64, U8, U32, ElementType
+from heron.records import dataclass
 
 MAX_ELEMENTS = 4096
 SIZES = (1, 2, 3, 4, 5, 7, 8, 16, 33)

@@ -9,7 +9,6 @@ weights was divided by); of the derivative those of q, k and v, and of the bias 
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Any
 
 from heron.hlo.calls import backend_config as config
@@ -17,6 +16,7 @@ from heron.hlo.calls.declaration import Call, Order, row_major
 from heron.hlo.calls.form import results_of
 from heron.hlo.calls.gemm import unknown
 from heron.hlo.ir.instruction import Instruction
+from heron.records import dataclass
 
 _FORMS = ("Softmax", "ScaleBiasSoftmax", "SoftmaxDropout", "ScaleBiasSoftmaxDropout")
 FORWARD, WITH_BIAS = "__cudnn$fmhaSoftmax", "__cudnn$fmhaScaleBiasSoftmax"

@@ -8,7 +8,6 @@ be in groups (cuDNN's NCHW_VECT_C): then the last dimension, which ``dim_labels`
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Any
 
 from heron.errors import HeronError
@@ -18,6 +17,7 @@ from heron.hlo.calls.form import results_of
 from heron.hlo.calls.gemm import unknown
 from heron.hlo.ir.instruction import Instruction
 from heron.hlo.ir.shape import Shape
+from heron.records import dataclass
 
 FORWARD, FUSED = "__cudnn$convForward", "__cudnn$convBiasActivationForward"
 BACKWARD_INPUT, BACKWARD_FILTER = "__cudnn$convBackwardInput", "__cudnn$convBackwardFilter"

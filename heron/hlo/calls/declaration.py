@@ -16,11 +16,11 @@ computed in `evaluator/calls`, its lowering is in `backends/calls`, each in the 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
 
 from heron.errors import HeronError
 from heron.hlo.calls import form as forms
 from heron.hlo.ir.instruction import Instruction
+from heron.records import dataclass
 
 #: the dimensions of an array, slowest first
 Order = tuple[int, ...]

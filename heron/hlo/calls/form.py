@@ -15,13 +15,13 @@ import ast
 import operator
 import re
 from collections.abc import Callable
-from dataclasses import dataclass
 from functools import lru_cache
 
 from heron.hlo.ir import types
 from heron.hlo.ir.instruction import Instruction
 from heron.hlo.ir.shape import Shape
 from heron.hlo.ir.types import ElementType
+from heron.records import dataclass
 
 _ARRAY = re.compile(r"\s*(\w+)(?:@(\w+))?(\?)?(?::(\w+(?:\(T\))?))?\[((?:[^\[\]])*)\]\s*(?:,|$)")
 _SIZE_NAME = re.compile(r"[a-z]\w*")

@@ -6,7 +6,6 @@ result. Results: the product; what an epilogue keeps (``AUX``) or the largest ma
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from math import prod
 from typing import Any
 
@@ -15,6 +14,7 @@ from heron.hlo.calls import backend_config as config
 from heron.hlo.calls.declaration import Call, what_misfits
 from heron.hlo.ir.instruction import Instruction
 from heron.hlo.ir.shape import Shape
+from heron.records import dataclass
 
 GEMM, MATMUL, MATMUL_F8 = "__cublas$gemm", "__cublas$lt$matmul", "__cublas$lt$matmul$f8"
 TARGETS = (GEMM, MATMUL, MATMUL_F8)

@@ -7,13 +7,13 @@ derivative (x, scale, dy, mean, factor). Results: (y), in training (y, mean, fac
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Any
 
 from heron.hlo.calls import backend_config as config
 from heron.hlo.calls.declaration import Call, row_major
 from heron.hlo.calls.gemm import unknown
 from heron.hlo.ir.instruction import Instruction
+from heron.records import dataclass
 
 TARGET = "__cudnn$norm"
 INFERENCE, TRAINING, BACKWARD = "LAYER_FWD_INFER", "LAYER_FWD_TRAIN", "LAYER_BWD"

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from heron.hlo.calls import backend_config as config
 from heron.hlo.calls.declaration import Call
 from heron.hlo.calls.gemm import unknown
 from heron.hlo.ir.instruction import Instruction
+from heron.records import dataclass
 
 TARGET = "__cublas$triangularSolve"
 _TRANSPOSES = ("NO_TRANSPOSE", "TRANSPOSE", "ADJOINT")

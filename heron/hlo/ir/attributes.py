@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import enum
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from typing import Any, cast
 
 from heron.hlo.ir.literal import Literal
 from heron.hlo.ir.shape import Shape
 from heron.hlo.ir.window import ConvDims, WindowDim
+from heron.records import dataclass
 
 
 class AttrKind(enum.Enum):

@@ -6,10 +6,11 @@ The language states these needs as a protocol, so that it need not import its ev
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Protocol, TypeAlias, TypeVar
 
 import numpy as np
+
+from heron.records import dataclass
 
 if TYPE_CHECKING:
     from heron.hlo.ir.computation import Computation

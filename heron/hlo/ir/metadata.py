@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from heron.hlo.ir.quoting import quote
+from heron.records import dataclass
 
 STRINGS = ("op_type", "op_name", "source_file")
 NUMBERS = ("source_line", "source_end_line", "source_column", "source_end_column")

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 from heron.hlo.ir.instruction import Instruction
@@ -11,6 +10,7 @@ from heron.hlo.proto import enums
 from heron.hlo.proto.annotations import to_bytes, to_text
 from heron.hlo.proto.schema import Message
 from heron.hlo.proto.shapes import ShapeReader, ShapeWriter
+from heron.records import dataclass
 
 Write = Callable[[Message, Any, Instruction, ShapeWriter], None]
 Read = Callable[[Message, ShapeReader, Sequence[Instruction]], Any]

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Any
 
 from heron.hlo.ir.literal import Literal
@@ -12,6 +11,7 @@ from heron.hlo.proto.reader import from_message, parse_message
 from heron.hlo.proto.schema import MESSAGES
 from heron.hlo.proto.shapes import ShapeReader, ShapeWriter
 from heron.hlo.proto.writer import serialize, to_message
+from heron.records import dataclass
 
 
 @dataclass(frozen=True, slots=True)

@@ -12,7 +12,7 @@ part of one, is therefore a sequence of atoms, and lists of axes are compared, j
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from functools import cached_property, lru_cache
 from math import prod
 
@@ -21,6 +21,7 @@ import numpy as np
 from heron.hlo.sharding.mesh import Axis, Mesh, NamedSharding, Split
 from heron.hlo.sharding.tiles import reject
 from heron.hlo.sharding.value import Sharding
+from heron.records import dataclass
 
 #: atoms, major to minor
 Axes = tuple[int, ...]

@@ -6,13 +6,13 @@ the outer half of y (the part of size 2 that comes after a part of size 1); data
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from functools import cached_property
 from itertools import chain
 from math import prod
 
 from heron.hlo.ir.quoting import quote
 from heron.hlo.sharding.tiles import Iota, TileAssignment, reject
+from heron.records import dataclass
 
 
 @dataclass(frozen=True)

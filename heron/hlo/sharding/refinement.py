@@ -13,7 +13,7 @@ mesh::
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from math import prod
 from typing import NamedTuple, NoReturn
 
@@ -24,6 +24,7 @@ from heron.hlo.sharding.atoms import AtomicMesh, Axes, TensorSharding, prime_fac
 from heron.hlo.sharding.mesh import Axis, Mesh, NamedSharding, Split
 from heron.hlo.sharding.tiles import Iota, reject
 from heron.hlo.sharding.value import Kind, Sharding
+from heron.records import dataclass
 
 #: names of axes that stand for tiles; no axis of a program's own mesh begins so
 _TILE_AXIS = "tile "

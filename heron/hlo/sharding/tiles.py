@@ -7,7 +7,6 @@ in as many as there are devices. Source: https://openxla.org/xla/shardings.
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
 from functools import cached_property
 from math import prod
 from typing import NoReturn
@@ -15,6 +14,7 @@ from typing import NoReturn
 import numpy as np
 
 from heron.errors import HeronError
+from heron.records import dataclass
 
 #: more devices than any machine has, and few enough to hold in memory
 MAX_DEVICES = 1 << 20

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import enum
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from functools import cached_property, lru_cache
 from math import prod
 
@@ -12,6 +12,7 @@ from heron.hlo.ir.metadata import Metadata, print_metadata
 from heron.hlo.ir.shape import Shape, ShapeIndex, array
 from heron.hlo.sharding.mesh import NamedSharding
 from heron.hlo.sharding.tiles import Iota, TileAssignment, reject
+from heron.records import dataclass
 
 
 class Kind(enum.Enum):

@@ -8,7 +8,6 @@ module's own.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import Any
 
 from heron.hlo.ir.quoting import quote
@@ -17,6 +16,7 @@ from heron.hlo.text.common import print_frontend_attributes, read_frontend_attri
 from heron.hlo.text.cursor import Cursor
 from heron.hlo.text.nearest import nearest
 from heron.hlo.text.structured import print_index
+from heron.records import dataclass
 
 EntryLayout = tuple[tuple[Shape, ...], Shape]
 HeaderAlias = tuple[tuple[int, ...], int, tuple[int, ...], str]

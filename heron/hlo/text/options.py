@@ -5,8 +5,9 @@ Source: openxla/xla, xla/hlo/ir/hlo_print_options.h.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Literal
+
+from heron.records import dataclass
 
 #: what stands for a called computation: its name, its body in place, or nothing
 Calls = Literal["name", "body", "off"]

@@ -5,13 +5,13 @@ Instructions are matched by their place in the printed order, so neither names n
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Any
 
 from heron.hlo.ir.computation import Computation
 from heron.hlo.ir.instruction import Instruction
 from heron.hlo.ir.module import Module
 from heron.hlo.ir.order import computation_order, print_order, reachable
+from heron.records import dataclass
 
 
 @dataclass(frozen=True, slots=True)

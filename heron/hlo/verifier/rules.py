@@ -14,13 +14,14 @@ from __future__ import annotations
 import enum
 import inspect
 from collections.abc import Callable, Collection, Iterable, Iterator
-from dataclasses import dataclass, fields
+from dataclasses import fields
 from functools import cache
 from typing import Any
 
 from heron.errors import HeronError, Span
 from heron.hlo.ir.computation import Computation
 from heron.hlo.ir.instruction import Instruction
+from heron.records import dataclass
 
 
 @dataclass(frozen=True, slots=True)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from heron.hlo.calls import attention
@@ -15,6 +14,7 @@ from heron.passes.calls.model.choice import absent
 from heron.passes.framework.registry import register
 from heron.passes.rewriting.building import applied, array, convert, reshape, scalar, splat, transpose
 from heron.passes.rewriting.expander import Expander, home
+from heron.records import dataclass
 
 if TYPE_CHECKING:
     from heron.hlo.ir.module import Module

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import dataclasses
-from dataclasses import dataclass
 
 from heron.hlo.calls import convolution
 from heron.hlo.ir.module import Module
@@ -11,6 +10,7 @@ from heron.passes.framework.base import Constraint, Pass
 from heron.passes.framework.context import PassContext
 from heron.passes.framework.measured import CUDNN, algorithm
 from heron.passes.framework.registry import register
+from heron.records import dataclass
 
 #: implicit products with indices computed ahead, and derivatives by such: they take every convolution, and give the
 #: same bits each time

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from heron.hlo.calls import convolution
 from heron.hlo.ir import shape as shapes
@@ -14,6 +14,7 @@ from heron.passes.framework.base import Constraint
 from heron.passes.framework.registry import register
 from heron.passes.rewriting.building import array, scalar
 from heron.passes.rewriting.expander import Expander, home
+from heron.records import dataclass
 
 
 @register

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from math import prod
 from pathlib import PurePath
 
@@ -20,6 +20,7 @@ from heron.passes.framework.context import PassContext
 from heron.passes.framework.registry import register
 from heron.passes.rewriting.building import array, is_static, transpose
 from heron.passes.rewriting.expander import home
+from heron.records import dataclass
 
 #: element types of input and filter → of the result
 _TYPES = {(F32, F32), (F64, F64), (F16, F16), (BF16, BF16), (S8, S32)}

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from math import prod
 
 from heron.hlo.ir.instruction import Instruction
@@ -14,6 +13,7 @@ from heron.passes.framework.context import PassContext
 from heron.passes.framework.registry import register
 from heron.passes.rewriting.building import array, is_static, scalar
 from heron.passes.rewriting.expander import home
+from heron.records import dataclass
 
 #: what sizes must be multiples of; without, 16-bit floats are slow (by `_SLOWER`), and s8 is not done at all
 _MULTIPLES: dict[ElementType, int] = {BF16: 8, F16: 8, S8: 4}

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Callable
-from dataclasses import dataclass
 from pathlib import PurePath
 
 from heron.analysis.values.splat import is_splat, splat_value
@@ -20,6 +19,7 @@ from heron.passes.framework.context import PassContext
 from heron.passes.framework.registry import register
 from heron.passes.rewriting.building import splat
 from heron.passes.rewriting.expander import home
+from heron.records import dataclass
 
 #: what a side input is computed by, if it is in memory anyway
 _STORED = frozenset({"parameter", "get-tuple-element", "custom-call", "dot", "convolution"})

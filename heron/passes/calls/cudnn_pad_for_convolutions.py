@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 from heron.hlo.calls import convolution
 from heron.hlo.ir import shape as shapes
@@ -17,6 +16,7 @@ from heron.passes.framework.context import PassContext
 from heron.passes.framework.registry import register
 from heron.passes.rewriting.building import array, scalar
 from heron.passes.rewriting.expander import home
+from heron.records import dataclass
 
 #: what numbers of features must be multiples of; 16-bit floats are done in others too, but not on tensor cores
 _MULTIPLES: dict[ElementType, int] = {BF16: 8, F16: 8, S8: 4}

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from heron.hlo.ir import shape as shapes
 from heron.hlo.ir.instruction import Instruction
 from heron.hlo.ir.module import Module
@@ -13,6 +11,7 @@ from heron.passes.framework.context import PassContext
 from heron.passes.framework.registry import register
 from heron.passes.rewriting.building import array, splat
 from heron.passes.rewriting.expander import Expander, home
+from heron.records import dataclass
 
 TARGET = "cusolver_potrf_ffi"
 

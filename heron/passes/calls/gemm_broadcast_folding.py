@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import dataclasses
-from dataclasses import dataclass
 
 from heron.hlo.calls import gemm
 from heron.hlo.ir.instruction import Instruction
@@ -11,6 +10,7 @@ from heron.passes.calls.model.gemm import call
 from heron.passes.framework.base import Constraint
 from heron.passes.framework.registry import register
 from heron.passes.rewriting.expander import Expander
+from heron.records import dataclass
 
 
 @register

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from pathlib import PurePath
 
 from heron.errors import HeronError
@@ -19,6 +18,7 @@ from heron.passes.framework.context import PassContext
 from heron.passes.framework.registry import register
 from heron.passes.fusion.model.hints import computed_by
 from heron.passes.rewriting.building import is_static
+from heron.records import dataclass
 
 
 @register

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from heron.analysis.fusion.prefix_scan import is_long_scan
 from heron.analysis.fusion.scan_plan import ScanPlan, single_pass
 from heron.hlo.calls.scan import TARGET
@@ -17,6 +15,7 @@ from heron.passes.framework.registry import register
 from heron.passes.fusion.model.build import fuse
 from heron.passes.fusion.sort_fusion import computed_inside
 from heron.passes.rewriting.building import is_static
+from heron.records import dataclass
 
 #: instructions that may be computed as a scan reads
 _MOST = 100

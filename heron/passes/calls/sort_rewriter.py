@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from dataclasses import dataclass
 
 from heron.analysis.fusion.radix_plan import Network, RadixPlan, plan_of
 from heron.analysis.fusion.sort_keys import keys_of
@@ -18,6 +17,7 @@ from heron.passes.framework.context import PassContext
 from heron.passes.framework.registry import register
 from heron.passes.rewriting.building import is_static
 from heron.passes.rewriting.expander import home
+from heron.records import dataclass
 
 
 @register

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from math import prod
 
 from heron.analysis.devices.groups import device_groups
@@ -14,6 +13,7 @@ from heron.passes.framework.base import Pass
 from heron.passes.framework.context import PassContext
 from heron.passes.framework.registry import register
 from heron.passes.rewriting.building import reshape
+from heron.records import dataclass
 
 
 @register

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from heron.analysis.devices.groups import groups_key
 from heron.hlo.ir.instruction import Instruction
 from heron.hlo.ir.module import Module
@@ -11,6 +9,7 @@ from heron.passes.collectives.model.reductions import is_alone
 from heron.passes.framework.base import Pass
 from heron.passes.framework.context import PassContext
 from heron.passes.framework.registry import register
+from heron.records import dataclass
 
 
 @register

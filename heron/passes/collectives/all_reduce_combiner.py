@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Hashable
-from dataclasses import dataclass
 
 from heron.hlo.ir.instruction import Instruction
 from heron.passes.collectives.model.combining import Combiner
 from heron.passes.collectives.model.reductions import meaning_of
 from heron.passes.framework.registry import register
+from heron.records import dataclass
 
 
 @register

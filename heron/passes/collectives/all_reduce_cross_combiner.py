@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 
 from heron.analysis.devices.groups import device_groups
 from heron.analysis.devices.replication import replicated_values
@@ -18,6 +17,7 @@ from heron.passes.framework.base import Constraint, Pass
 from heron.passes.framework.context import PassContext
 from heron.passes.framework.registry import register
 from heron.passes.rewriting.building import splat
+from heron.records import dataclass
 
 
 @register

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from heron.hlo.facts import combiner, identity
 from heron.hlo.ir.instruction import Instruction
 from heron.hlo.ir.module import Module
@@ -13,6 +11,7 @@ from heron.passes.framework.base import Pass
 from heron.passes.framework.context import PassContext
 from heron.passes.framework.registry import register
 from heron.passes.rewriting.building import array, reshape, scalar
+from heron.records import dataclass
 
 
 @register

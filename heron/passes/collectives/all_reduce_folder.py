@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from heron.analysis.devices.groups import device_groups
 from heron.hlo.facts import combiner
 from heron.hlo.ir.instruction import Instruction
@@ -14,6 +12,7 @@ from heron.passes.collectives.model.reductions import is_alone
 from heron.passes.framework.base import Pass
 from heron.passes.framework.context import PassContext
 from heron.passes.framework.registry import register
+from heron.records import dataclass
 
 
 @register

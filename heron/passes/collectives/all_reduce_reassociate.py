@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import ClassVar
 
 from heron.hlo.facts import combiner, reindexes
@@ -12,6 +11,7 @@ from heron.passes.collectives.model.reductions import is_alone, reduces_alike
 from heron.passes.framework.base import Pass
 from heron.passes.framework.context import PassContext
 from heron.passes.framework.registry import register
+from heron.records import dataclass
 
 
 @dataclass(frozen=True)

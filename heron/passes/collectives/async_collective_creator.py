@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from heron.hlo.facts import done_of, having, opcodes
 from heron.hlo.ir.computation import Computation
 from heron.hlo.ir.instruction import Instruction
@@ -13,6 +11,7 @@ from heron.hlo.ir.shape import tuple_
 from heron.passes.framework.base import Constraint, Pass
 from heron.passes.framework.context import PassContext
 from heron.passes.framework.registry import register
+from heron.records import dataclass
 
 #: collectives with a -start and a -done of their own
 _OWN = opcodes(lambda op: Trait.COLLECTIVE in op.traits and f"{op.name}-start" in done_of())

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from math import prod
 
 from heron.hlo.facts import opcodes
@@ -15,6 +14,7 @@ from heron.passes.framework.base import Constraint, Pass
 from heron.passes.framework.context import PassContext
 from heron.passes.framework.registry import register
 from heron.passes.rewriting.building import array, reshape, transpose
+from heron.records import dataclass
 
 #: collectives along a dimension that are not begun by an op of their own
 _ALONG = opcodes(

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from heron.analysis.values.trip_count import Counter
 from heron.hlo.ir.instruction import Instruction
 from heron.hlo.ir.module import Module
@@ -23,6 +21,7 @@ from heron.passes.framework.base import Constraint, Pass
 from heron.passes.framework.context import PassContext
 from heron.passes.framework.registry import register
 from heron.passes.rewriting.tuples import part_of
+from heron.records import dataclass
 
 
 @register

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from heron.analysis.devices.groups import device_groups, device_pairs
 from heron.analysis.devices.replication import replicated_values
 from heron.hlo.facts import having, reindexes
@@ -15,6 +13,7 @@ from heron.passes.collectives.model.reductions import is_alone
 from heron.passes.framework.base import Pass
 from heron.passes.framework.context import PassContext
 from heron.passes.framework.registry import register
+from heron.records import dataclass
 
 #: collectives that hand elements on as they are, with one result of the operand's element type
 _MOVING = having(Trait.MOVES_BETWEEN)

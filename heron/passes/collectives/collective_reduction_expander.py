@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import functools
-from dataclasses import dataclass
 
 from heron.hlo.facts import identity, is_order_free, opcodes
 from heron.hlo.ir.instruction import Instruction
@@ -18,6 +17,7 @@ from heron.passes.framework.base import Constraint, Pass
 from heron.passes.framework.context import PassContext
 from heron.passes.framework.registry import register
 from heron.passes.rewriting.building import array, convert, reshape, scalar, transpose
+from heron.records import dataclass
 from heron.targets.libnccl import combination
 
 #: collectives that combine the operands of a group and are not begun by an op of their own

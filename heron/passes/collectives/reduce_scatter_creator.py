@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from heron.analysis.devices.groups import device_groups
 from heron.analysis.devices.own_part import sliced_dimension, takes_own_part
 from heron.hlo.ir.instruction import Instruction
@@ -13,6 +11,7 @@ from heron.passes.framework.base import Pass
 from heron.passes.framework.context import PassContext
 from heron.passes.framework.registry import register
 from heron.passes.rewriting.building import reshape
+from heron.records import dataclass
 
 
 @register

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from heron.passes.collectives.all_reduce_reassociate import Reassociation
 from heron.passes.framework.registry import register
+from heron.records import dataclass
 
 
 @register

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from heron.analysis.cost.communication import WAYS, group_size
 from heron.hlo.facts import is_device_id
 from heron.hlo.ir.instruction import Instruction
@@ -12,6 +10,7 @@ from heron.passes.framework.base import Constraint, Pass
 from heron.passes.framework.context import PassContext
 from heron.passes.framework.registry import register
 from heron.passes.rewriting.building import splat
+from heron.records import dataclass
 
 #: what a device alone in its group gets of them is what it gave
 _HANDING_BACK = frozenset(WAYS) - {"collective-permute", "ragged-all-to-all", "send", "recv"}

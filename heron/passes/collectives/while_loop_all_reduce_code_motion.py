@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from heron.analysis.cost.program import trips_of
 from heron.hlo.exact import holds_all
 from heron.hlo.facts import combiner, identity
@@ -16,6 +14,7 @@ from heron.passes.framework.context import PassContext
 from heron.passes.framework.registry import register
 from heron.passes.rewriting.building import applied, splat
 from heron.passes.rewriting.tuples import take_apart
+from heron.records import dataclass
 
 
 @register

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from heron.hlo.ir.instruction import Instruction
 from heron.hlo.ir.module import Module
 from heron.hlo.ir.op import Trait
@@ -12,6 +10,7 @@ from heron.passes.control_flow.model.ownership import own_computations
 from heron.passes.framework.base import Constraint, Pass
 from heron.passes.framework.context import PassContext
 from heron.passes.framework.registry import register
+from heron.records import dataclass
 
 #: rounds of which one sends less, at most: of more rounds it is too little to have the body twice
 MOST_ROUNDS = 64

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
 
 from heron.hlo.facts import having
 from heron.hlo.ir.instruction import Instruction
@@ -25,6 +24,7 @@ from heron.passes.framework.canonical import Forms
 from heron.passes.framework.context import PassContext
 from heron.passes.framework.registry import register
 from heron.passes.rewriting.building import is_movable, own_body
+from heron.records import dataclass
 
 _NAMES = having(Trait.TUPLE) | {"parameter"}
 #: ops that only move elements, but may end a branch as elementwise ops do

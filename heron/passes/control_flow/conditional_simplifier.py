@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from heron.analysis.values.splat import splat_value
 from heron.hlo.facts import having
 from heron.hlo.ir.computation import Computation
@@ -27,6 +25,7 @@ from heron.passes.framework.context import PassContext
 from heron.passes.framework.registry import register
 from heron.passes.rewriting.building import inline
 from heron.passes.rewriting.tuples import part_of
+from heron.records import dataclass
 
 #: neither computes nor moves much by itself
 _FREE = having(Trait.GIVEN, Trait.TUPLE, Trait.VIEW) | {"broadcast"}

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 from heron.analysis.values.trip_count import trip_count
 from heron.hlo.ir.computation import Computation
@@ -16,6 +15,7 @@ from heron.passes.framework.context import PassContext
 from heron.passes.framework.registry import register
 from heron.passes.rewriting.building import is_movable
 from heron.passes.rewriting.tuples import part_of
+from heron.records import dataclass
 
 
 @register

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from heron.analysis.values.trip_count import trip_count
 from heron.hlo.facts import having
 from heron.hlo.ir.computation import Computation
@@ -18,6 +16,7 @@ from heron.passes.framework.context import PassContext
 from heron.passes.framework.registry import register
 from heron.passes.rewriting.building import is_movable, own_body
 from heron.passes.rewriting.tuples import part_of
+from heron.records import dataclass
 
 #: costs next to nothing in a kernel of its users, or only names things: goes out only with what needs it
 _MOVES = having(Trait.REINDEXES, Trait.TUPLE) | {"constant", "iota"}

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from heron.analysis.values.trip_count import Counter, counter_of
 from heron.hlo.facts import having
 from heron.hlo.ir import literal
@@ -16,6 +14,7 @@ from heron.passes.framework.context import PassContext
 from heron.passes.framework.registry import register
 from heron.passes.rewriting.building import constant, own_body
 from heron.passes.rewriting.tuples import part_of
+from heron.records import dataclass
 
 #: ops that are not elementwise, but go into one kernel with what uses them; or only name things
 _MOVES = having(Trait.REINDEXES) | {"dynamic-slice", "iota"}

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 
 from heron.analysis.fusion.in_place import in_place_pairs
 from heron.analysis.fusion.iteration_space import is_shaped
@@ -16,6 +15,7 @@ from heron.passes.framework.context import PassContext
 from heron.passes.framework.registry import register
 from heron.passes.fusion.horizontal_fusion import heights
 from heron.passes.fusion.model.join import join_kernels
+from heron.records import dataclass
 
 
 @register

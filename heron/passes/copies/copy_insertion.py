@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from heron.analysis.graph.alias import Clash
 from heron.analysis.graph.dataflow import Flow, Value
 from heron.hlo.ir.instruction import Instruction
@@ -17,6 +15,7 @@ from heron.passes.framework.context import PassContext
 from heron.passes.framework.registry import register
 from heron.passes.rewriting.building import own_body
 from heron.passes.rewriting.tuples import part_of, with_parts
+from heron.records import dataclass
 
 
 @register

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from dataclasses import dataclass
 
 from heron.analysis.cost.program import trips_of
 from heron.analysis.values.trip_count import noted_trips
@@ -18,6 +17,7 @@ from heron.passes.framework.base import Constraint, Pass
 from heron.passes.framework.context import PassContext
 from heron.passes.framework.registry import register
 from heron.passes.rewriting.building import copy_body, own_body
+from heron.records import dataclass
 
 #: the key in a loop's backend_config that says it was unrolled
 _UNROLLED = "double_buffered"

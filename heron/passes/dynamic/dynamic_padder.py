@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 
 from heron.analysis.dynamic_sizes import DynamicSizes, dynamic_places
 from heron.hlo.ir.computation import Computation
@@ -20,6 +19,7 @@ from heron.passes.framework.base import Constraint, Pass
 from heron.passes.framework.context import PassContext
 from heron.passes.framework.registry import register
 from heron.passes.rewriting.building import is_static
+from heron.records import dataclass
 
 
 @register

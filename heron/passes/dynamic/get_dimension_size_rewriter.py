@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from heron.analysis.dynamic_sizes import DynamicSizes, Size, below
 from heron.hlo.ir.computation import Computation
 from heron.hlo.ir.instruction import Instruction
@@ -16,6 +14,7 @@ from heron.passes.framework.registry import register
 from heron.passes.rewriting.building import is_static
 from heron.passes.rewriting.building import scalar as constant
 from heron.passes.rewriting.expander import home
+from heron.records import dataclass
 
 
 @register

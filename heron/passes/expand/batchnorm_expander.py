@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from math import prod
 
 from heron.hlo.ir import shape as shapes
@@ -12,6 +11,7 @@ from heron.hlo.ops.normalization import BATCH_NORMS
 from heron.passes.framework.registry import register
 from heron.passes.rewriting.building import applied, array, scalar, splat
 from heron.passes.rewriting.expander import Expander
+from heron.records import dataclass
 
 
 @register

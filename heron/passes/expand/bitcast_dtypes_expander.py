@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from heron.hlo.ir.instruction import Instruction
 from heron.hlo.ir.types import by_name
 from heron.passes.framework.registry import register
 from heron.passes.rewriting.building import applied, array, bits_of, convert, scalar
 from heron.passes.rewriting.expander import Expander, home
+from heron.records import dataclass
 
 
 @register

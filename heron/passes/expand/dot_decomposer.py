@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from math import prod
 
 from heron.hlo.ir.instruction import Instruction
@@ -11,6 +10,7 @@ from heron.passes.framework.base import Pass
 from heron.passes.framework.context import PassContext
 from heron.passes.framework.registry import register
 from heron.passes.rewriting.building import array, is_static, reshape, transpose
+from heron.records import dataclass
 
 
 @register

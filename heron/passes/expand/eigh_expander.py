@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 import numpy as np
 
 from heron.hlo.calls.lapack import is_lower, options, routine
@@ -17,6 +15,7 @@ from heron.passes.expand.model.loops import State, counted, repeated
 from heron.passes.framework.registry import register
 from heron.passes.rewriting.building import array, constant, reshape, splat
 from heron.passes.rewriting.expander import Expander, home
+from heron.records import dataclass
 
 #: sweeps over all pairs; they converge quadratically, a handful is enough
 _MOST_SWEEPS = 20

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from heron.hlo.ir import shape
 from heron.hlo.ir.computation import Computation
 from heron.hlo.ir.instruction import Instruction
@@ -12,6 +10,7 @@ from heron.passes.framework.base import Constraint
 from heron.passes.framework.registry import register
 from heron.passes.rewriting.building import array, splat
 from heron.passes.rewriting.expander import Expander, home
+from heron.records import dataclass
 
 
 @register

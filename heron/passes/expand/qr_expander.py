@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from heron.hlo.calls.lapack import routine
 from heron.hlo.ir.instruction import Instruction
 from heron.hlo.ir.types import S32
@@ -12,6 +10,7 @@ from heron.passes.expand.model.loops import State, counted
 from heron.passes.framework.registry import register
 from heron.passes.rewriting.building import array, reshape, splat
 from heron.passes.rewriting.expander import Expander, home
+from heron.records import dataclass
 
 _FACTOR = frozenset({"Qr", "QrDecomposition", "geqrf"})
 _MULTIPLY = frozenset({"ProductOfElementaryHouseholderReflectors", "orgqr", "ungqr"})

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 from heron.hlo.ir.instruction import Instruction
 from heron.hlo.ir.types import S32, S64
@@ -11,6 +10,7 @@ from heron.hlo.meaning.products import outer_dims
 from heron.passes.framework.registry import register
 from heron.passes.rewriting.building import applied, array, convert, scalar, splat
 from heron.passes.rewriting.expander import Expander, home
+from heron.records import dataclass
 
 
 @register

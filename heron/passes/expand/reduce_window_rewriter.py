@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 from heron.analysis.fusion.prefix_scan import Scan, scan_of
 from heron.analysis.fusion.scan_plan import single_pass
@@ -18,6 +17,7 @@ from heron.passes.expand.model.whole_arrays import apply_to_arrays, is_elementwi
 from heron.passes.framework.registry import register
 from heron.passes.rewriting.building import array, reshape, scalar
 from heron.passes.rewriting.expander import Expander
+from heron.records import dataclass
 
 
 @register

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from itertools import pairwise
 from math import pi
 
@@ -22,6 +21,7 @@ from heron.passes.framework.context import PassContext
 from heron.passes.framework.registry import register
 from heron.passes.rewriting.building import array, bits_of, constant, convert, reshape, splat
 from heron.passes.rewriting.expander import Expander, home
+from heron.records import dataclass
 
 #: what reads and advances the module's random state
 _DRAWS = having(Trait.RANDOM)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 from heron.hlo import facts
 from heron.hlo.facts import combiner
@@ -19,6 +18,7 @@ from heron.passes.framework.context import PassContext
 from heron.passes.framework.registry import register
 from heron.passes.rewriting.building import applied, array, copy_body, reshape, scalar, splat
 from heron.passes.rewriting.expander import Expander, home
+from heron.records import dataclass
 
 
 @register

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from math import prod
 
 from heron.analysis.fusion.scatter_order import FEW, order_is_free, takes_update, update_count, writes_one_value
@@ -19,6 +18,7 @@ from heron.passes.framework.context import PassContext
 from heron.passes.framework.registry import register
 from heron.passes.rewriting.building import array, convert, reshape, splat, transpose
 from heron.passes.simplify.scatter_simplifier import is_simple
+from heron.records import dataclass
 
 
 @register

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from itertools import product
 from math import prod
 
@@ -17,6 +16,7 @@ from heron.passes.expand.model.whole_arrays import apply_to_arrays, is_elementwi
 from heron.passes.framework.registry import register
 from heron.passes.rewriting.building import array, constant, reshape, splat
 from heron.passes.rewriting.expander import Expander, home
+from heron.records import dataclass
 
 
 @register

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -18,6 +17,7 @@ from heron.passes.framework.base import Constraint
 from heron.passes.framework.registry import register
 from heron.passes.rewriting.building import array, is_static, reshape, scalar
 from heron.passes.rewriting.expander import Expander
+from heron.records import dataclass
 
 #: widths of types that have a value after all others
 _PADDED = (16, 32, 64)

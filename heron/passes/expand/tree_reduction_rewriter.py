@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from math import prod
 
 from heron.analysis.fusion.reduce_order import in_any_order
@@ -19,6 +18,7 @@ from heron.passes.framework.base import Constraint, Pass
 from heron.passes.framework.context import PassContext
 from heron.passes.framework.registry import register
 from heron.passes.rewriting.building import applied, array, is_static, reshape, scalar
+from heron.records import dataclass
 
 #: neighbouring results that one unit of work makes together where the innermost dimension stays
 _COLUMNS = 32

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, fields
+from dataclasses import fields
 from typing import TYPE_CHECKING, ClassVar
+
+from heron.records import dataclass
 
 if TYPE_CHECKING:
     from heron.hlo.ir.module import Module

@@ -7,7 +7,6 @@ Passes run in the same order every time, so the first `n` runs of a pipeline are
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 from heron.errors import HeronError
@@ -18,6 +17,7 @@ from heron.passes.framework.base import Pass
 from heron.passes.framework.changes import diff
 from heron.passes.framework.context import PassContext
 from heron.passes.framework.pipeline import Pipeline
+from heron.records import dataclass
 
 #: says what is wrong with a module, or None when it is fine
 Check = Callable[[Module], str | None]

@@ -6,13 +6,14 @@ import contextlib
 import time
 from collections import Counter
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import TYPE_CHECKING, Any
 
 from heron.errors import HeronError
 from heron.hlo.ir.instruction import clock
 from heron.options import Options
 from heron.passes.framework.changes import changed_since
+from heron.records import dataclass
 from heron.trace import Decision, Trace
 
 if TYPE_CHECKING:

@@ -22,7 +22,8 @@ from __future__ import annotations
 
 import inspect
 import re
-from dataclasses import dataclass
+
+from heron.records import dataclass
 
 _ARROW = re.compile(r"^[ ]*->[ ]*$", re.M)
 _LINE = re.compile(r"^(ROOT )?%?([\w.-]+) = (.*)$")

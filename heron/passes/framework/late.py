@@ -7,13 +7,13 @@ program.
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable
-from dataclasses import dataclass
 from functools import cached_property
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 from heron.passes.framework import registry
 from heron.passes.framework.base import Constraint, Pass
+from heron.records import dataclass
 
 if TYPE_CHECKING:
     from heron.hlo.ir.module import Module

@@ -7,7 +7,6 @@ import sys
 import traceback
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
 from pathlib import Path
 from types import ModuleType
 
@@ -18,6 +17,7 @@ from heron.passes.framework import registry
 from heron.passes.rewriting import driver, rules
 from heron.passes.rewriting.rules import Apply, Rule
 from heron.passes.simplify.algebraic import RULES
+from heron.records import dataclass
 
 _MODULE = "heron_loaded_"
 _MATH = ("exact", "reassociating", "finite-only")

@@ -7,7 +7,6 @@ looked at. `heron tune` listens to what is asked and measures it.
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal
 
 from heron import lockfile
@@ -18,6 +17,7 @@ from heron.hlo.ir.instruction import Instruction
 from heron.hlo.ir.module import Module
 from heron.hlo.tools.cloning import CloneContext
 from heron.lockfile import Choice
+from heron.records import dataclass
 from heron.targets import Target
 
 if TYPE_CHECKING:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import TYPE_CHECKING
 
 from heron.errors import HeronError
@@ -11,6 +11,7 @@ from heron.hlo.text.printer import identity
 from heron.passes.framework.base import Constraint, Pass
 from heron.passes.framework.canonical import Fingerprints
 from heron.passes.framework.changes import diff
+from heron.records import dataclass
 
 if TYPE_CHECKING:
     from heron.hlo.ir.module import Module

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from heron.hlo.ir.op import Trait
 from heron.passes.framework.pipeline import Pipeline
+from heron.records import dataclass
 
 if TYPE_CHECKING:
     from heron.hlo.ir.module import Module

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import NamedTuple
 
 from heron import targets
@@ -32,6 +31,7 @@ from heron.passes.fusion.model.attention import (
 from heron.passes.fusion.model.build import fuse, inside_order
 from heron.passes.fusion.model.tiled import absent, exits, locked, needed, programs
 from heron.passes.fusion.model.unfused_cost import rest, several_apart
+from heron.records import dataclass
 from heron.targets import Target
 
 

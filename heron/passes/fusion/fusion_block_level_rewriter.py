@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from heron import targets
 from heron.analysis.blocks.config import ROWS
 from heron.analysis.blocks.cost import Plan
@@ -18,6 +16,7 @@ from heron.passes.framework.base import Constraint, Pass
 from heron.passes.framework.context import PassContext
 from heron.passes.framework.registry import register
 from heron.passes.fusion.model.tiled import absent, has_form, is_row_reduce, keeps_rows, locked, programs
+from heron.records import dataclass
 from heron.targets import Target
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from itertools import pairwise
 
 from heron.analysis.cost.code_size import code_limit
@@ -20,6 +19,7 @@ from heron.passes.framework.registry import register
 from heron.passes.fusion.model.cluster import Clusters
 from heron.passes.fusion.model.hints import group_of
 from heron.passes.fusion.model.join import join_kernels
+from heron.records import dataclass
 
 
 @register

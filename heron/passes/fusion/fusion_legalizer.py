@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from heron import targets
 from heron.analysis.blocks.config import GEMM, ROWS
 from heron.analysis.fusion.in_place import updated_parameter
@@ -18,6 +16,7 @@ from heron.passes.framework.registry import register
 from heron.passes.fusion.model.stated_tiles import stated_tiles
 from heron.passes.fusion.model.tiled import absent
 from heron.passes.rewriting.building import inline
+from heron.records import dataclass
 
 #: ops that have no kernel of their own but may stand inside one
 _MAY_BE_INSIDE = frozenset({

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
 
 from heron.hlo.ir.computation import Computation
 from heron.hlo.ir.instruction import Instruction
@@ -14,6 +13,7 @@ from heron.passes.framework.context import PassContext
 from heron.passes.framework.registry import register
 from heron.passes.rewriting.building import copy_body
 from heron.passes.rewriting.tuples import arranged, packed, part_of
+from heron.records import dataclass
 
 #: extras that say something of each array of a value
 _OF_LEAVES = frozenset({"sharding", "origin"})

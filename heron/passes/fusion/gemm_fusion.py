@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from heron import targets
 from heron.analysis.blocks.cost import Freedom, Plan, plans
@@ -33,6 +33,7 @@ from heron.passes.fusion.model.tiled import (
     unpacks,
 )
 from heron.passes.fusion.model.unfused_cost import kernel, rest, seconds_apart
+from heron.records import dataclass
 from heron.targets import Target
 
 

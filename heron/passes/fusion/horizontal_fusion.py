@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections import deque
-from dataclasses import dataclass
 
 from heron.analysis.cost.code_size import CodeLimit, code_limit, fusion_code, op_code
 from heron.analysis.cost.estimate import estimate
@@ -20,6 +19,7 @@ from heron.passes.framework.base import Constraint, Pass
 from heron.passes.framework.context import PassContext
 from heron.passes.framework.registry import register
 from heron.passes.fusion.model.join import join_kernels
+from heron.records import dataclass
 from heron.targets import Target, get
 
 #: what takes no step of its own

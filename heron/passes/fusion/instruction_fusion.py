@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from heron.analysis.cost.code_size import code_limit
 from heron.hlo.ir.instruction import Instruction
 from heron.hlo.ir.module import Module
@@ -13,6 +11,7 @@ from heron.passes.framework.registry import register
 from heron.passes.fusion.model.build import fuse
 from heron.passes.fusion.model.plan import Limits, Planner
 from heron.passes.fusion.model.traffic_model import MACHINES
+from heron.records import dataclass
 
 
 @register

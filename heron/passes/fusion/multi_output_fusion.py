@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Container, Mapping
-from dataclasses import dataclass
 from math import prod
 
 from heron.analysis.cost.code_size import code_limit
@@ -25,6 +24,7 @@ from heron.passes.framework.context import PassContext
 from heron.passes.framework.registry import register
 from heron.passes.fusion.model.cluster import Cluster, Clusters, bytes_of, computed_again
 from heron.passes.fusion.model.join import join_kernels
+from heron.records import dataclass
 
 
 @register

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from math import prod
 from typing import NamedTuple
 
@@ -18,6 +17,7 @@ from heron.passes.framework.context import PassContext
 from heron.passes.framework.registry import register
 from heron.passes.fusion.model.cluster import Clusters, bytes_of
 from heron.passes.fusion.model.join import join_kernels
+from heron.records import dataclass
 
 
 @register

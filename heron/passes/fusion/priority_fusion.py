@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import field
 from heapq import heappop, heappush
 
 from heron.analysis.cost.code_size import code_limit
@@ -15,6 +15,7 @@ from heron.passes.framework.context import PassContext
 from heron.passes.framework.registry import register
 from heron.passes.fusion.model.build import fuse
 from heron.passes.fusion.model.candidates import CHEAP, Kernel, Kernels
+from heron.records import dataclass
 from heron.targets import Target, get
 
 #: a cheap producer that stays in memory is computed in a reader, too, if that makes the reader faster by this part

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field
+from dataclasses import field
 
 from heron.analysis.fusion.analysis import analyse
 from heron.analysis.fusion.in_step import used_in_step
@@ -18,6 +18,7 @@ from heron.passes.framework.base import Constraint, Pass
 from heron.passes.framework.context import PassContext
 from heron.passes.framework.registry import register
 from heron.passes.fusion.model.build import fuse
+from heron.records import dataclass
 
 #: bytes that come in short rows to lose what one byte of traffic takes (measured with the updates of Adam)
 _BESIDE = 3

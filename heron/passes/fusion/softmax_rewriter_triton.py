@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from heron import targets
 from heron.analysis.blocks.config import ROWS
 from heron.analysis.blocks.row_plans import row_plans, row_tiling
@@ -20,6 +18,7 @@ from heron.passes.framework.context import PassContext
 from heron.passes.framework.registry import register
 from heron.passes.fusion.model.build import fuse
 from heron.passes.fusion.model.tiled import absent, has_form, is_row_reduce, keeps_rows, locked, needed, programs
+from heron.records import dataclass
 from heron.targets import Target
 
 #: ops that move nothing

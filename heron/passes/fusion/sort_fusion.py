@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from heron.analysis.fusion.roles import is_producer, is_view
 from heron.analysis.fusion.sort_tiles import fits_tile
 from heron.hlo.facts import is_expensive
@@ -14,6 +12,7 @@ from heron.passes.framework.context import PassContext
 from heron.passes.framework.registry import register
 from heron.passes.fusion.model.build import fuse
 from heron.passes.rewriting.building import is_static
+from heron.records import dataclass
 
 #: instructions that may be computed once more for a sort, when others read the result too
 _AGAIN = 16

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from heron.analysis.fusion.in_place import updated_parameter
 from heron.analysis.fusion.roles import is_producer
 from heron.analysis.fusion.scatter_order import ALL, finds_updates, update_count
@@ -18,6 +16,7 @@ from heron.passes.framework.registry import register
 from heron.passes.fusion.model.build import fuse
 from heron.passes.fusion.model.traffic_model import MACHINES
 from heron.passes.rewriting.building import inline, is_static
+from heron.records import dataclass
 
 #: what looking at one update costs a thread, and one step of a bisection, in operations
 _LOOK, _STEP = 4.0, 8.0

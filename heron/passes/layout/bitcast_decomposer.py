@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
 
 from heron.hlo.ir.instruction import Instruction
 from heron.hlo.ir.module import Module
@@ -13,6 +12,7 @@ from heron.passes.framework.registry import register
 from heron.passes.layout.model.orders import has_layouts, inverse, is_default, order
 from heron.passes.rewriting.building import reshape, transpose
 from heron.passes.rewriting.expander import home
+from heron.records import dataclass
 
 
 @register

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 
 from heron.errors import HeronError
 from heron.hlo.calls.declared import takes_any_order
@@ -22,6 +21,7 @@ from heron.passes.layout.model.regions import Region, best
 from heron.passes.layout.model.relations import Fixed, Relation, Stated, Stepped
 from heron.passes.rewriting.expander import home
 from heron.passes.rewriting.tuples import arranged, packed, part_of, take_apart
+from heron.records import dataclass
 
 
 @register

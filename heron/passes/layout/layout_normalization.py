@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 
 from heron.hlo.ir.instruction import Instruction
 from heron.hlo.ir.module import Module
@@ -15,6 +14,7 @@ from heron.passes.layout.model.orders import Rows, has_layouts, is_default, is_p
 from heron.passes.layout.model.permuted import Rule, rule_for
 from heron.passes.rewriting.expander import home
 from heron.passes.rewriting.tuples import arranged, part_of, read_from
+from heron.records import dataclass
 
 
 @register

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from heron.hlo.ir.instruction import Instruction
 from heron.hlo.ir.module import Module
 from heron.hlo.ir.shape import Shape
@@ -12,6 +10,7 @@ from heron.passes.framework.context import PassContext
 from heron.passes.framework.registry import register
 from heron.passes.layout.model.orders import Order, in_order, is_plain, order, same_place
 from heron.passes.rewriting.expander import home
+from heron.records import dataclass
 
 #: ops that work in any one order of dimensions that their arrays share
 _ANY_ORDER = frozenset({"concatenate", "dynamic-slice", "pad", "reduce", "reduce-window", "reverse", "slice"})

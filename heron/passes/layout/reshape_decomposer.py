@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from functools import cache
 
 from heron.hlo.ir.instruction import Instruction
@@ -15,6 +14,7 @@ from heron.passes.layout.model.orders import Order, in_order, is_default, is_pla
 from heron.passes.rewriting.building import array
 from heron.passes.rewriting.dimensions import common_groups
 from heron.passes.rewriting.expander import Expander, home
+from heron.records import dataclass
 
 
 @register

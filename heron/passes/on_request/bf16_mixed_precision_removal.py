@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from heron.hlo.facts import plain_products
 from heron.hlo.ir.instruction import Instruction
 from heron.hlo.ir.types import BF16, F32
 from heron.passes.framework.registry import register
 from heron.passes.precision.model.widen import in_wider
 from heron.passes.rewriting.expander import Expander
+from heron.records import dataclass
 
 
 @register

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from heron.passes.framework.registry import register
 from heron.passes.precision.float_normalization import FloatNormalization
+from heron.records import dataclass
 
 
 @register

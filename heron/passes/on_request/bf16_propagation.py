@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from heron.hlo.facts import combiner, having, is_plain_product, is_reduction
 from heron.hlo.ir.instruction import Instruction
 from heron.hlo.ir.module import Module
@@ -14,6 +12,7 @@ from heron.passes.framework.context import PassContext
 from heron.passes.framework.registry import register
 from heron.passes.rewriting.building import applied, convert
 from heron.passes.rewriting.expander import home
+from heron.records import dataclass
 
 #: ops whose result is made of elements of these operands as they are, of their magnitude or negated
 _KEEPS = {

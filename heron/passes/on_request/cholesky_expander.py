@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from heron.hlo.ir.instruction import Instruction
 from heron.hlo.ir.types import PRED
 from heron.passes.expand.model import matrices as m
@@ -11,6 +9,7 @@ from heron.passes.expand.model.loops import State, counted
 from heron.passes.framework.registry import register
 from heron.passes.rewriting.building import array, convert, splat
 from heron.passes.rewriting.expander import Expander, home
+from heron.records import dataclass
 
 
 @register

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from heron.analysis.values.trip_count import Counter
 from heron.hlo.ir.instruction import Instruction
 from heron.hlo.ir.module import Module
@@ -18,6 +16,7 @@ from heron.passes.framework.context import PassContext
 from heron.passes.framework.registry import register
 from heron.passes.rewriting.building import scalar
 from heron.passes.rewriting.tuples import part_of
+from heron.records import dataclass
 
 
 @register

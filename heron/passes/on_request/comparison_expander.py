@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from heron.hlo.ir.instruction import Instruction
 from heron.hlo.ir.types import F8E8M0FNU, by_name
 from heron.passes.framework.registry import register
 from heron.passes.rewriting.building import bits_of, splat
 from heron.passes.rewriting.expander import Expander, home
+from heron.records import dataclass
 
 
 @register

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 from heron.hlo.ir.instruction import Instruction
 from heron.hlo.ir.window import ConvDims
 from heron.passes.framework.registry import register
 from heron.passes.rewriting.building import reshape
 from heron.passes.rewriting.expander import Expander, home
+from heron.records import dataclass
 
 
 @register

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from heron.hlo.ir.instruction import Instruction
 from heron.hlo.ir.types import F8E8M0FNU, S32
 from heron.hlo.ir.window import ConvDims
 from heron.passes.framework.registry import register
 from heron.passes.rewriting.building import array, reshape, splat, transpose
 from heron.passes.rewriting.expander import Expander, home
+from heron.records import dataclass
 
 
 @register

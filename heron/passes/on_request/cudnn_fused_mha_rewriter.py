@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from pathlib import PurePath
 
 import ml_dtypes
@@ -20,6 +19,7 @@ from heron.passes.framework.context import PassContext
 from heron.passes.framework.registry import register
 from heron.passes.rewriting.building import array, convert, is_static, reshape, splat, transpose
 from heron.passes.rewriting.expander import home
+from heron.records import dataclass
 
 #: cuDNN's heads: multiples of that, so many elements at most
 _MULTIPLE, _MOST = 8, 256

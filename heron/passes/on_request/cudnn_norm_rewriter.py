@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from math import prod
 from pathlib import PurePath
 
@@ -20,6 +19,7 @@ from heron.passes.framework.context import PassContext
 from heron.passes.framework.registry import register
 from heron.passes.rewriting.building import array, is_static, reshape, splat
 from heron.passes.rewriting.expander import home
+from heron.records import dataclass
 
 
 @register

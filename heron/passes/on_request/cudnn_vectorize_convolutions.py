@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from pathlib import PurePath
 
 from heron.hlo.calls import convolution
@@ -18,6 +17,7 @@ from heron.passes.framework.context import PassContext
 from heron.passes.framework.registry import register
 from heron.passes.rewriting.building import array, reshape, transpose
 from heron.passes.rewriting.expander import home
+from heron.records import dataclass
 
 #: features side by side, and the first GPU whose matrix units take so many
 _WIDTHS = ((32, 75), (4, 61))

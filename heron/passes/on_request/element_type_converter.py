@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from heron.hlo.facts import having
 from heron.hlo.ir.instruction import Instruction
 from heron.hlo.ir.module import Module
@@ -14,6 +12,7 @@ from heron.passes.framework.context import PassContext
 from heron.passes.framework.registry import register
 from heron.passes.precision.model.widen import in_wider
 from heron.passes.rewriting.expander import home
+from heron.records import dataclass
 
 #: what only hands values on, is at the edge of the program, or is about the type itself
 _LEFT = having(Trait.FREE, Trait.CONVERTS) | {"custom-call", "copy-start", "rng-bit-generator"}

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from heron.analysis.cost.code_size import CodeLimit, code_limit, fusion_code
 from heron.analysis.cost.kernel import KernelCost, Read, kernel_cost
 from heron.analysis.fusion.iteration_space import joinable_outputs, reads_at_own_index
@@ -17,6 +15,7 @@ from heron.passes.framework.context import PassContext
 from heron.passes.framework.registry import register
 from heron.passes.fusion.model.join import join_kernels
 from heron.passes.rewriting.building import own_body
+from heron.records import dataclass
 
 
 @register

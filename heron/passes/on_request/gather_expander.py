@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from heron.hlo.ir.instruction import Instruction
 from heron.passes.expand.model.index_lists import index_list, starts_of
 from heron.passes.expand.model.loops import State, counted
 from heron.passes.framework.registry import register
 from heron.passes.rewriting.building import array, reshape, splat, transpose
 from heron.passes.rewriting.expander import Expander, home
+from heron.records import dataclass
 
 
 @register

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from heron.analysis.graph.demand import Needed
 from heron.hlo.ir.computation import Computation
 from heron.hlo.ir.instruction import Instruction
@@ -13,6 +11,7 @@ from heron.passes.framework.context import PassContext
 from heron.passes.framework.registry import register
 from heron.passes.rewriting.tuples import part_of
 from heron.passes.simplify.dce import Dce
+from heron.records import dataclass
 
 
 @register

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Any
 
 from heron.hlo.ir.instruction import Instruction
@@ -16,6 +15,7 @@ from heron.passes.framework.context import PassContext
 from heron.passes.framework.registry import register
 from heron.passes.rewriting.building import array, reshape, splat
 from heron.passes.rewriting.building import scalar as constant
+from heron.records import dataclass
 
 
 @register

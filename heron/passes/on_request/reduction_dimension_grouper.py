@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from itertools import groupby
 from math import prod
 
@@ -10,6 +9,7 @@ from heron.hlo.ir.instruction import Instruction
 from heron.passes.framework.registry import register
 from heron.passes.on_request.reduction_degenerate_dim_remover import reduce_reshaped
 from heron.passes.rewriting.expander import Expander
+from heron.records import dataclass
 
 
 @register

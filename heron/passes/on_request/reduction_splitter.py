@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from heron.hlo.facts import combiner
 from heron.hlo.ir.instruction import Instruction
 from heron.passes.framework.registry import register
 from heron.passes.rewriting.building import array
 from heron.passes.rewriting.expander import Expander
 from heron.passes.simplify.algebraic.reduce_functions import is_neutral
+from heron.records import dataclass
 
 
 @register

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from heron.hlo.facts import plain_products
 from heron.hlo.ir.instruction import Instruction
 from heron.hlo.ir.types import ElementType
@@ -11,6 +9,7 @@ from heron.hlo.product_types import result_type
 from heron.passes.framework.registry import register
 from heron.passes.rewriting.building import convert
 from heron.passes.rewriting.expander import Expander, home
+from heron.records import dataclass
 
 
 @register

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from heron.analysis.fusion.scatter_order import update_count
 from heron.hlo.facts import combiner, having
 from heron.hlo.ir.instruction import Instruction
@@ -16,6 +14,7 @@ from heron.passes.expand.model.whole_arrays import apply_to_arrays, is_elementwi
 from heron.passes.framework.registry import register
 from heron.passes.rewriting.building import array, convert, reshape, scalar, splat, transpose
 from heron.passes.rewriting.expander import Expander, home
+from heron.records import dataclass
 
 
 @register

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from functools import cache
 
 from heron.hlo.ir import layout as layouts
@@ -12,6 +11,7 @@ from heron.hlo.ir.shape import Shape
 from heron.passes.framework.base import Pass
 from heron.passes.framework.context import PassContext
 from heron.passes.framework.registry import register
+from heron.records import dataclass
 
 
 @register

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from heron.hlo.ir.instruction import Instruction
 from heron.passes.expand.model import matrices as m
 from heron.passes.expand.model.loops import State, counted
 from heron.passes.framework.registry import register
 from heron.passes.rewriting.building import convert, splat
 from heron.passes.rewriting.expander import Expander, home
+from heron.records import dataclass
 
 
 @register

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from dataclasses import dataclass
 from math import prod
 
 from heron.hlo.calls.triangular import TARGET
@@ -13,6 +12,7 @@ from heron.hlo.ir.types import C64, C128, F32, F64, S8
 from heron.passes.framework.registry import register
 from heron.passes.rewriting.building import array
 from heron.passes.rewriting.expander import Expander, home
+from heron.records import dataclass
 
 _POINTERS = 16  # bytes a matrix of a batch: where it is, and where its right side is
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from pathlib import PurePath
 
 from heron.hlo.ir import types
@@ -11,6 +10,7 @@ from heron.passes.framework.base import Constraint, Pass
 from heron.passes.framework.context import PassContext
 from heron.passes.framework.registry import register
 from heron.passes.rewriting.building import convert
+from heron.records import dataclass
 
 #: what an algorithm rounds operands to, where products of that type to f32 are the same
 _READS = {"dot_bf16_bf16_f32": types.BF16, "dot_f16_f16_f32": types.F16}

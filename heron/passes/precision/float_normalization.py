@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from heron.analysis.graph.call_graph import SEQUENTIAL
 from heron.hlo.ir.module import Module
 from heron.hlo.ir.types import F32, by_name
@@ -12,6 +10,7 @@ from heron.passes.framework.context import PassContext
 from heron.passes.framework.registry import register
 from heron.passes.precision.model.widen import computes, in_wider, involves
 from heron.passes.rewriting.expander import home
+from heron.records import dataclass
 
 #: whose computations are programs or parts of one, and are not applied to scalars
 _RUNS = SEQUENTIAL | {"fusion"}

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from math import prod
 
 from heron.hlo.ir.instruction import Instruction
@@ -11,6 +10,7 @@ from heron.passes.framework.base import Constraint
 from heron.passes.framework.registry import register
 from heron.passes.rewriting.building import convert
 from heron.passes.rewriting.expander import Expander, home
+from heron.records import dataclass
 
 
 @register

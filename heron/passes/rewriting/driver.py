@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections import Counter, deque
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 from heron.errors import HeronError
@@ -16,6 +15,7 @@ from heron.passes.framework.changes import around, in_order
 from heron.passes.framework.context import PassContext
 from heron.passes.rewriting.building import same_type
 from heron.passes.rewriting.rules import Builder, Rule, Table, allowed, table
+from heron.records import dataclass
 
 MayFire = Callable[[str, str, Instruction], bool]
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from abc import abstractmethod
-from dataclasses import dataclass
 from pathlib import PurePath
 from typing import ClassVar
 
@@ -13,6 +12,7 @@ from heron.hlo.ir.module import Module
 from heron.passes.framework.base import Pass
 from heron.passes.framework.context import PassContext
 from heron.passes.rewriting.building import is_static
+from heron.records import dataclass
 
 
 @dataclass(frozen=True)

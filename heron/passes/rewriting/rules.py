@@ -32,7 +32,7 @@ theme's file sets it for all of its rules by a constant ``LAYOUTS``.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from pathlib import PurePath
 from typing import Any
 
@@ -44,6 +44,7 @@ from heron.hlo.ir.op import REGISTRY
 from heron.hlo.ir.shape import Shape
 from heron.hlo.ir.types import ElementType
 from heron.passes.rewriting import building
+from heron.records import dataclass
 
 Apply = Callable[[Instruction, "Builder"], Instruction | None]
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from heron import targets
@@ -18,6 +17,7 @@ from heron.passes.framework.registry import register
 from heron.passes.schedule.memory_scheduler import MemoryScheduler
 from heron.passes.schedule.model.overlap import Choice, overlapped
 from heron.passes.schedule.model.steps import Places, Steps, peak, steps_of
+from heron.records import dataclass
 from heron.targets import Target
 
 if TYPE_CHECKING:

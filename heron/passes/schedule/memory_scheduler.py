@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from heron.analysis.graph.call_graph import CallGraph
 from heron.analysis.graph.dataflow import Dataflow
 from heron.hlo.ir.computation import Computation
@@ -17,6 +15,7 @@ from heron.passes.schedule.model.around_peak import improve, need
 from heron.passes.schedule.model.groups import grouped
 from heron.passes.schedule.model.orders import dfs_order, eager, late, list_order, post_order
 from heron.passes.schedule.model.steps import Places, Steps, peak, steps_of
+from heron.records import dataclass
 
 ORDERS = {"dfs": dfs_order, "list": list_order, "post-order": post_order}
 

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from heron.analysis.sharding.improve import improved
 from heron.analysis.sharding.links import weighted
 from heron.analysis.sharding.program import ProgramShardings
@@ -12,6 +10,7 @@ from heron.passes.framework.base import Constraint, Pass
 from heron.passes.framework.context import PassContext
 from heron.passes.framework.registry import register
 from heron.passes.framework.shares import is_partitioned
+from heron.records import dataclass
 
 
 @register

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from heron.hlo.facts import is_generated, is_leaf, reindexes
 from heron.hlo.ir.computation import Computation
 from heron.hlo.ir.instruction import Instruction
@@ -12,6 +10,7 @@ from heron.hlo.ir.op import Trait
 from heron.passes.framework.base import Constraint, Pass
 from heron.passes.framework.context import PassContext
 from heron.passes.framework.registry import register
+from heron.records import dataclass
 
 
 @register

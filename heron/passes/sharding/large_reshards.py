@@ -5,7 +5,6 @@ from __future__ import annotations
 import traceback
 import warnings
 from collections.abc import Iterator
-from dataclasses import dataclass
 from pathlib import Path
 
 import heron
@@ -21,6 +20,7 @@ from heron.hlo.ir.origin import origin, source_place
 from heron.passes.framework.base import Constraint, Pass
 from heron.passes.framework.context import PassContext
 from heron.passes.framework.registry import register
+from heron.records import dataclass
 
 
 @register

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
 
 from heron.analysis.sharding.chosen import may_choose
 from heron.analysis.sharding.program import ProgramShardings
@@ -22,6 +21,7 @@ from heron.passes.sharding.model import shardy_form, tile_form
 from heron.passes.sharding.model.annotations import ENTER, LEAVE, Annotations, target
 from heron.passes.sharding.model.manual import ManualAxes, mark_manual, with_constraints
 from heron.passes.sharding.model.moved_ends import move_ends
+from heron.records import dataclass
 
 
 @register

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from heron.analysis.sharding.chosen import may_choose
 from heron.analysis.sharding.fixed import is_fixed
@@ -17,6 +17,7 @@ from heron.passes.framework.base import Constraint, Pass
 from heron.passes.framework.context import PassContext
 from heron.passes.framework.registry import register
 from heron.passes.sharding.model.constraints import apply_constraints, is_constraint
+from heron.records import dataclass
 
 #: values whose reasons go into the trace
 MOST_DECISIONS = 200

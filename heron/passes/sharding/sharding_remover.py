@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from heron.hlo.calls.markers import is_identity
 from heron.hlo.ir.instruction import Instruction
 from heron.hlo.ir.module import Module
@@ -12,6 +10,7 @@ from heron.passes.framework.context import PassContext
 from heron.passes.framework.registry import register
 from heron.passes.layout.marker_remover import take_out
 from heron.passes.sharding.model.annotations import BARRIER, CONSTRAINT, ENTER, LEAVE, target
+from heron.records import dataclass
 
 _PREFIX = "xla.sdy."
 #: frontend attributes of Shardy's that later passes read

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from heron.analysis.sharding.links import weighted
@@ -11,6 +10,7 @@ from heron.passes.framework.base import Constraint, Pass
 from heron.passes.framework.registry import register
 from heron.passes.framework.shares import is_partitioned
 from heron.passes.sharding.partition.program import partitioned
+from heron.records import dataclass
 
 if TYPE_CHECKING:
     from heron.hlo.ir.module import Module

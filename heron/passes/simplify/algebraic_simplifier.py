@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 from heron.passes.framework.registry import register
 from heron.passes.rewriting.driver import RewritePass
 from heron.passes.rewriting.rules import Rule
 from heron.passes.simplify.algebraic import RULES
+from heron.records import dataclass
 
 
 @register

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from heron.hlo.ir.instruction import Instruction
 from heron.passes.framework.registry import register
 from heron.passes.rewriting.building import array, transpose
 from heron.passes.rewriting.expander import Expander
+from heron.records import dataclass
 
 
 @register

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 import numpy as np
 
 from heron.hlo.ir import literal
@@ -15,6 +13,7 @@ from heron.passes.framework.base import Pass
 from heron.passes.framework.context import PassContext
 from heron.passes.framework.registry import register
 from heron.passes.rewriting.building import constant, is_static
+from heron.records import dataclass
 
 #: ops that only move elements of their operands: convert(move(x)) == move(convert(x)) whatever the types
 _MOVES = frozenset({"reshape", "transpose", "slice", "reverse", "concatenate", "pad"})

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 from heron.hlo.ir.instruction import Instruction
 from heron.hlo.ir.window import ConvDims
@@ -11,6 +10,7 @@ from heron.passes.framework.base import Constraint
 from heron.passes.framework.registry import register
 from heron.passes.rewriting.building import array, transpose
 from heron.passes.rewriting.expander import Expander, home
+from heron.records import dataclass
 
 
 @register

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from functools import cache
 from typing import Any
 
@@ -14,6 +13,7 @@ from heron.passes.framework.base import Pass
 from heron.passes.framework.canonical import Forms
 from heron.passes.framework.context import PassContext
 from heron.passes.framework.registry import register
+from heron.records import dataclass
 
 
 @register

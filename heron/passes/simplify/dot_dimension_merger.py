@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from math import prod
 
 from heron.hlo.ir.instruction import Instruction
 from heron.passes.framework.registry import register
 from heron.passes.rewriting.building import array, reshape
 from heron.passes.rewriting.expander import Expander
+from heron.records import dataclass
 
 
 @register

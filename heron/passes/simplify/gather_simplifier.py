@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from heron.hlo.ir.instruction import Instruction
 from heron.hlo.ir.module import Module
 from heron.passes.framework.base import Pass
@@ -11,6 +9,7 @@ from heron.passes.framework.context import PassContext
 from heron.passes.framework.registry import register
 from heron.passes.rewriting.building import array, is_static, reshape, transpose
 from heron.passes.simplify.model.index_matrix import index_matrix
+from heron.records import dataclass
 
 
 @register

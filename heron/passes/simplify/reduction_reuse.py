@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from heron.analysis.values.splat import splat_value
 from heron.hlo.facts import combiner
 from heron.hlo.ir.instruction import Instruction
@@ -13,6 +11,7 @@ from heron.passes.framework.context import PassContext
 from heron.passes.framework.registry import register
 from heron.passes.rewriting.building import is_static
 from heron.passes.rewriting.expander import home
+from heron.records import dataclass
 
 #: what an initial value must be for it not to matter how often it goes in; any will do for the other ops
 _NEUTRAL = {"add": 0, "multiply": 1, "xor": 0}

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import field
 
 from heron.hlo.ir.computation import Computation
 from heron.hlo.ir.instruction import Instruction
@@ -13,6 +13,7 @@ from heron.passes.framework.context import PassContext
 from heron.passes.framework.registry import register
 from heron.passes.rewriting.building import array, constant, is_static, reshape
 from heron.passes.rewriting.dimensions import reshaped_broadcast, squeezed
+from heron.records import dataclass
 
 _MOVES = ("reshape", "transpose")
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from math import prod
 
 from heron.analysis.blocks.config import BlockConfig, config_of
@@ -16,6 +16,7 @@ from heron.passes.fusion.model.split_sum import added, in_parts
 from heron.passes.fusion.model.tiled import needed, why_whole
 from heron.passes.rewriting.building import copy_body
 from heron.passes.rewriting.expander import Expander, home
+from heron.records import dataclass
 
 
 @register

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from heron.hlo.ir.module import Module
 from heron.passes.framework.base import Pass
 from heron.passes.framework.context import PassContext
 from heron.passes.framework.registry import get, register
+from heron.records import dataclass
 
 STEPS = ("hlo-descheduler", "control-dep-remover", "defuser", "bf16-mixed-precision-removal")
 

@@ -6,10 +6,12 @@ from __future__ import annotations
 import json
 import time
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import field
 from pathlib import Path
 from typing import Any
 from zlib import crc32
+
+from heron.records import dataclass
 
 #: the environment variable with the `Task` of a process that runs tests
 TASK = "HERON_JAX_TESTS"

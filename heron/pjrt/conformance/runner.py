@@ -12,13 +12,14 @@ from collections import Counter
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import nullcontext
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, field
 from pathlib import Path
 
 from heron.errors import HeronError
 from heron.pjrt.conformance import together
 from heron.pjrt.conformance.record import CRASHED, TASK, Outcome, Record, Task, write
 from heron.pjrt.device import PLATFORM
+from heron.records import dataclass
 
 #: how often a file is begun again behind a test that ended its process
 _RESTARTS = 20

@@ -7,13 +7,13 @@ import shlex
 import subprocess
 import tempfile
 from collections.abc import Sequence
-from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
 
 from heron.errors import HeronError
 from heron.hlo.ir.module import Module
+from heron.records import dataclass
 from heron.reduce.case import INPUTS, PROGRAM, Case
 from heron.reduce.checks.finding import FINE, Check, Finding
 

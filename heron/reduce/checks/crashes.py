@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import traceback
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 
 import numpy as np
 
@@ -12,6 +12,7 @@ from heron import targets
 from heron.errors import HeronError
 from heron.hlo.ir.module import Module
 from heron.options import Options
+from heron.records import dataclass
 from heron.reduce.checks import running
 from heron.reduce.checks.at_work import place
 from heron.reduce.checks.finding import FINE, Check, Finding

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from typing import Any
 
 import numpy as np
@@ -12,6 +12,7 @@ from heron import targets
 from heron.hlo.ir.module import Module
 from heron.options import Options
 from heron.passes.framework.checks import difference, excess
+from heron.records import dataclass
 from heron.reduce.checks import running
 from heron.reduce.checks.crashes import failure
 from heron.reduce.checks.finding import FINE, REFERENCE, Check, Finding

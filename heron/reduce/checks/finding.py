@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import ClassVar
 
 import numpy as np
 
 from heron.hlo.ir.module import Module
+from heron.records import dataclass
 
 #: the outcome of a check that finds nothing wrong
 FINE = "fine"

@@ -6,7 +6,7 @@ import time
 from collections import Counter
 from collections.abc import Sequence
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import field
 from functools import cache
 
 import numpy as np
@@ -15,6 +15,7 @@ from heron import targets
 from heron.backends.watchdog import patient
 from heron.hlo.ir.module import Module
 from heron.options import Options
+from heron.records import dataclass
 from heron.reduce.checks import running
 from heron.reduce.checks.at_work import Places
 from heron.reduce.checks.crashes import failure

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 
 from heron.hlo.ir.module import Module
+from heron.records import dataclass
 from heron.reduce.draft import Draft
 
 

@@ -10,13 +10,14 @@ import atexit
 import time
 from collections import Counter
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from enum import IntEnum
 from threading import Lock
 from typing import Any
 
 from heron.errors import HeronError
 from heron.once import once
+from heron.records import dataclass
 from heron.runtime.collectives.mpi import library
 
 #: the tag of words; arrays have others

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import enum
 from collections.abc import Sequence
-from dataclasses import dataclass
 from math import prod
 
 from heron.hlo.ir.types import ElementType
+from heron.records import dataclass
 
 
 class Way(enum.IntEnum):

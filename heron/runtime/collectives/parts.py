@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import ctypes
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
+from heron.records import dataclass
 from heron.runtime.collectives.exchange import Way
 from heron.runtime.collectives.state import Op, Piece, chunk_items
 

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 from heron.errors import HeronError
+from heron.records import dataclass
 from heron.runtime.collectives.state import COMPUTES, ENDED
 
 _NAMED = 4  # devices that an error tells one by one

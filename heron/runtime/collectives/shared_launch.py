@@ -10,10 +10,10 @@ from __future__ import annotations
 
 import zlib
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 from heron.errors import HeronError
+from heron.records import dataclass
 from heron.runtime.collectives.channel import Channel, Key, Kind, Patience, Word, named
 
 #: seconds after which who waits tells its place

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 import numpy as np
 
@@ -11,6 +10,7 @@ from heron.errors import HeronError
 from heron.hlo.ir.shape import Shape
 from heron.hlo.sharding import Sharding, parse
 from heron.hlo.sharding.cutting import share, whole
+from heron.records import dataclass
 
 
 @dataclass(frozen=True, slots=True)

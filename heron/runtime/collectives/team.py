@@ -14,10 +14,10 @@ import signal
 import threading
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 
 from heron.errors import HeronError
 from heron.once import once
+from heron.records import dataclass
 from heron.runtime import compiled
 from heron.runtime.collectives.report import Report
 from heron.runtime.collectives.state import (

@@ -10,13 +10,13 @@ from __future__ import annotations
 
 import ctypes
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from math import prod
 from types import BuiltinFunctionType
 from typing import Any
 
 import numpy as np
 
+from heron.records import dataclass
 from heron.runtime import array_pool, compiled, numpy_api
 from heron.runtime.collectives.turns import Turns
 from heron.runtime.memory import HostMemory

@@ -5,12 +5,12 @@ from __future__ import annotations
 import ctypes
 import time
 from collections.abc import Sequence as Seq
-from dataclasses import dataclass
 from math import prod
 from typing import Any
 
 import numpy as np
 
+from heron.records import dataclass
 from heron.runtime.cpu.call import Call, Entry, entry, load, quick_call
 from heron.runtime.cpu.pool import Pool
 from heron.runtime.cpu.profile import Profile

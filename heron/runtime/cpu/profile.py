@@ -7,8 +7,8 @@ Calls of one program by several threads at once may lose counts.
 from __future__ import annotations
 
 import ctypes
-from dataclasses import dataclass
 
+from heron.records import dataclass
 from heron.runtime.thunks import ConditionalThunk, Thunk, WhileThunk
 
 #: the counters, as the program's text names them

@@ -10,10 +10,10 @@ import bisect
 import ctypes
 import os
 from collections import deque
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from heron.errors import HeronError
+from heron.records import dataclass
 from heron.runtime.cuda.driver import CallFailed
 from heron.targets import libcuda
 

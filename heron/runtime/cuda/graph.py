@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import ctypes
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any
 
+from heron.records import dataclass
 from heron.runtime.cuda.commands import Bases, Command
 from heron.runtime.cuda.driver import CallFailed, Driver
 from heron.runtime.cuda.plan import Node, Section

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections import OrderedDict
-from dataclasses import dataclass, field
+from dataclasses import field
 
+from heron.records import dataclass
 from heron.runtime.cuda import streams
 from heron.runtime.cuda.device import Device
 from heron.runtime.cuda.graph import Graph

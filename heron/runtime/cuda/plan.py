@@ -8,9 +8,9 @@ the host drives. Made of plain data, with no driver: ``heron compile --to graph`
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
 
 from heron.buffers.assignment import Slice
+from heron.records import dataclass
 from heron.runtime.collectives.exchange import Way
 from heron.runtime.thunks import (
     CollectiveThunk,

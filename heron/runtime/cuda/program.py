@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 
+from heron.records import dataclass
 from heron.runtime.cuda.plan import Outputs
 from heron.runtime.thunks import Sequence
 

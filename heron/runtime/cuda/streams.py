@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
+from heron.records import dataclass
 from heron.runtime.cuda.plan import Section
 
 MOST = 4

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import ctypes
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
+
+from heron.records import dataclass
 
 if TYPE_CHECKING:
     from heron.runtime.cuda.device import Device

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 import numpy as np
 
 from heron.evaluator.calls.convolution import compute
 from heron.hlo.calls.convolution import ConvConfig
 from heron.hlo.ir.shape import Shape
 from heron.hlo.ir.window import ConvDims, Window
+from heron.records import dataclass
 
 
 @dataclass(frozen=True, slots=True)

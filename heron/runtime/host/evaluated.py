@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from functools import cache
 from typing import TYPE_CHECKING
 
 import numpy as np
+
+from heron.records import dataclass
 
 if TYPE_CHECKING:
     from heron.hlo.ir.module import Module

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import ctypes
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any
 
 import numpy as np
@@ -17,6 +17,7 @@ import numpy as np
 from heron.errors import HeronError
 from heron.hlo.calls.ffi_attributes import Typed
 from heron.hlo.ir import types
+from heron.records import dataclass
 from heron.runtime.host import ffi_api
 
 _PTR, _I64, _I32 = ctypes.c_uint64, ctypes.c_int64, ctypes.c_int32

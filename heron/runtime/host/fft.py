@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any
 
 import numpy as np
 
 from heron.hlo.meaning.scipy_part import scipy_part
+from heron.records import dataclass
 
 #: elements from which on threads share a transform
 _SHARED = 1 << 16

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from math import prod
 
 import numpy as np
 
 from heron.evaluator.calls.gemm import activated, saturated
 from heron.hlo.calls.gemm import GemmConfig, Parts
+from heron.records import dataclass
 
 
 @dataclass(frozen=True, slots=True)

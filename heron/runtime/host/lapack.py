@@ -8,7 +8,6 @@ Source: https://netlib.org/lapack/explore-html
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 from typing import Any
 
 import ml_dtypes
@@ -16,6 +15,7 @@ import numpy as np
 
 from heron.hlo.meaning.scipy_part import scipy_part
 from heron.once import once
+from heron.records import dataclass
 
 
 def lapack(name: str, like: np.ndarray) -> Any:

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 import numpy as np
 
 from heron.evaluator.calls.norm import compute
 from heron.hlo.calls.norm import NormConfig
+from heron.records import dataclass
 
 
 @dataclass(frozen=True, slots=True)

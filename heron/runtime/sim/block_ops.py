@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
+from heron.records import dataclass
 from heron.runtime.sim import ttir
 from heron.runtime.sim.ttir import Op
 

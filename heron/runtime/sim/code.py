@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
+from heron.records import dataclass
 from heron.runtime.object_code import Object
 
 Dims = tuple[int, int, int]

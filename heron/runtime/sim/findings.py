@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 import numpy as np
 
 from heron.errors import HeronError
 from heron.hlo.ir.shape import Shape
+from heron.records import dataclass
 from heron.runtime.sim import state
 from heron.runtime.sim.code import Dims, Global, KernelCode
 from heron.runtime.sim.state import ATOMIC, ATOMIC_WRITE, READ, WRITE

@@ -6,10 +6,12 @@ The text is what `codegen/triton` writes: one op a line, every value named once,
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass, field
+from dataclasses import field
 
 import ml_dtypes
 import numpy as np
+
+from heron.records import dataclass
 
 _FLOATS = {
     "f64": np.float64,

@@ -12,13 +12,13 @@ Only dimensions that are split have tiles: the last of them runs to the right, t
 from __future__ import annotations
 
 import itertools
-from dataclasses import dataclass
 from html import escape
 
 import numpy as np
 
 from heron.hlo.ir.shape import Shape
 from heron.hlo.sharding.atoms import AtomicMesh, TensorSharding
+from heron.records import dataclass
 
 #: rows and columns, and devices of a cell, that a picture shows
 MOST_TILES = 16

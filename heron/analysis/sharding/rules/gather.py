@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 from heron.analysis.sharding.aligned import aligned_in_gather, aligned_in_scatter, batching
 from heron.analysis.sharding.rule import FactorKind, OpRule
@@ -11,6 +10,7 @@ from heron.analysis.sharding.rules.builder import RuleBuilder
 from heron.analysis.sharding.rules.reduction import reducer_of
 from heron.analysis.sharding.rules.registry import rule
 from heron.hlo.ir.instruction import Instruction
+from heron.records import dataclass
 
 
 @dataclass(frozen=True, slots=True)

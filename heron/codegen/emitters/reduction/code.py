@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, fields
+from dataclasses import fields
 from functools import cached_property
 
 from xdsl.ir import SSAValue
@@ -15,6 +15,7 @@ from heron.codegen.elemental.reducer import Reducer
 from heron.codegen.emitters.base import Frame
 from heron.codegen.emitters.reducers import merged, split, starts
 from heron.hlo.ir.instruction import Instruction
+from heron.records import dataclass
 
 
 @dataclass(frozen=True)

@@ -12,7 +12,6 @@ innermost, and what the columns share is computed once.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from functools import partial
 from math import prod
 
@@ -28,6 +27,7 @@ from heron.codegen.emitters.loops import for_, item_loop, item_range
 from heron.codegen.emitters.partial_sums import Accumulators, reduced, summed
 from heron.codegen.emitters.reducers import lose_digits
 from heron.codegen.emitters.reduction.code import ReductionCode, Walk, source_index
+from heron.records import dataclass
 
 #: results of a work item; of sources larger than `LARGE` bytes, the bytes of a source row it takes
 ITEM = 64

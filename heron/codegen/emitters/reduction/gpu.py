@@ -9,7 +9,7 @@ Different reductions of one fusion have ranges of blocks of their own.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import partial
 
 from xdsl.dialects.builtin import TensorType
@@ -27,6 +27,7 @@ from heron.codegen.emitters.output_boxes import gpu_piece
 from heron.codegen.emitters.reduction.code import ReductionCode, Walk
 from heron.codegen.ir.dialects.xla_gpu import AllocateSharedOp
 from heron.codegen.kernel import Kernel, Launch
+from heron.records import dataclass
 from heron.targets import WARP
 
 #: bytes a thread reads of a row at once where columns are summed, if that leaves blocks enough

@@ -8,7 +8,6 @@ row of more elements than registers hold is read again instead: it comes from th
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from math import prod
 
 from xdsl.dialects import tensor
@@ -30,6 +29,7 @@ from heron.codegen.ir.types import scalar_type
 from heron.codegen.kernel import Kernel, Launch
 from heron.hlo.ir.instruction import Instruction
 from heron.hlo.ir.shape import scalar
+from heron.records import dataclass
 from heron.targets import WARP, Target
 
 #: bytes a thread reads at once

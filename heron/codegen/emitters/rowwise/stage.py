@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 
 from xdsl.ir import SSAValue
 
@@ -12,6 +11,7 @@ from heron.codegen.elemental import FunctionEmitter
 from heron.codegen.elemental.reducer import Reducer
 from heron.codegen.emitters.reducers import split, starts
 from heron.hlo.ir.instruction import Instruction
+from heron.records import dataclass
 
 
 @dataclass(frozen=True, slots=True)

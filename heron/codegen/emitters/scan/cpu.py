@@ -9,7 +9,6 @@ are cut into blocks (`partial_sums`): a result is the sum of the blocks before i
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from functools import partial
 from math import prod
 
@@ -26,6 +25,7 @@ from heron.codegen.emitters.partial_sums import SHORT, cuts
 from heron.codegen.emitters.scan.form import ScanForm
 from heron.codegen.kernel import Kernel, Launch
 from heron.hlo import facts
+from heron.records import dataclass
 from heron.targets import Target
 
 #: rows that go together: enough to fill the time one addition takes; and where combining takes long, whole vectors

@@ -9,7 +9,6 @@ each (`scan_single_gpu`), or reduce-window-rewriter has cut them.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from functools import partial
 
 from xdsl.dialects.builtin import TensorType
@@ -23,6 +22,7 @@ from heron.codegen.emitters.loops import at_most
 from heron.codegen.emitters.scan.form import ScanForm
 from heron.codegen.ir.dialects.xla_gpu import AllocateSharedOp, ShuffleUpOp, SyncThreadsOp
 from heron.codegen.kernel import Kernel, Launch
+from heron.records import dataclass
 from heron.targets import WARP, Target
 
 #: neighbouring elements a thread takes, if the scan has that many for each of a few warps

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, fields, replace
+from dataclasses import fields, replace
 
 from xdsl.ir import SSAValue
 
@@ -15,6 +15,7 @@ from heron.codegen.elemental import Value
 from heron.codegen.elemental.control import apply
 from heron.codegen.elemental.values import scalar_of
 from heron.codegen.emitters.base import Frame
+from heron.records import dataclass
 from heron.targets import Target
 
 

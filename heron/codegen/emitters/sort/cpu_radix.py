@@ -8,7 +8,6 @@ over. The scratch is as large as the row.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 from xdsl.dialects import arith
 from xdsl.ir import SSAValue
@@ -22,6 +21,7 @@ from heron.codegen.emitters.sort.code import SortCode
 from heron.codegen.emitters.sort.keys import emit_key
 from heron.codegen.ir.types import I64, INDEX, scalar_type
 from heron.codegen.kernel import Kernel, Launch
+from heron.records import dataclass
 
 #: elements of a row from which on this is faster than merging: in all, and for each byte of the keys
 LEAST, LEAST_PER_BYTE = 24, 10

@@ -6,7 +6,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 from xdsl.dialects import arith
 from xdsl.dialects.builtin import TensorType
@@ -32,6 +31,7 @@ from heron.codegen.ir.types import I32, INDEX
 from heron.codegen.kernel import Kernel, Launch
 from heron.hlo.ir.computation import Computation
 from heron.hlo.ir.shape import Shape
+from heron.records import dataclass
 from heron.targets import Target
 
 #: loads under way at once while keys are counted, and blocks of a core

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from xdsl.dialects import arith
 from xdsl.dialects.builtin import TensorType
@@ -22,6 +22,7 @@ from heron.codegen.emitters.sort.gpu_held import Held
 from heron.codegen.ir.dialects.xla_gpu import AllocateSharedOp, SyncThreadsOp
 from heron.codegen.ir.types import scalar_type
 from heron.codegen.kernel import Kernel, Launch
+from heron.records import dataclass
 from heron.targets import Target
 
 #: threads that sort a tile at most: with registers for the elements each holds, a core has several such blocks

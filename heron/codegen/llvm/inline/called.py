@@ -10,7 +10,7 @@ copied elsewhere, so values have the same bits. LLVM's loop vectoriser finds the
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable
-from dataclasses import dataclass, field
+from dataclasses import field
 from functools import cache
 from threading import Lock
 
@@ -18,6 +18,7 @@ from heron.codegen.llvm.declarations import Declarations
 from heron.codegen.llvm.inline import definitions, has, is_long, lines_of
 from heron.codegen.llvm.inline.builder import LLVM_TYPES, REGISTRY, Definition
 from heron.codegen.llvm.jit import Jit
+from heron.records import dataclass
 from heron.runtime.object_code import Object, Timing
 
 #: bits of the numbers that vectors are of

@@ -7,9 +7,8 @@ rounded to odd, so that the second rounding is exact.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from heron.codegen.llvm.inline.builder import REGISTRY, Body, Build, Definition, Value
+from heron.records import dataclass
 
 
 @dataclass(frozen=True, slots=True)

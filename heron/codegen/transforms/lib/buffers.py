@@ -5,7 +5,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from functools import lru_cache
 from math import gcd
 
@@ -31,6 +30,7 @@ from heron.analysis.indexing import Add, Const, Expr, Mul
 from heron.codegen.ir.builder import Builder, int_attr
 from heron.codegen.ir.types import I64
 from heron.errors import HeronError
+from heron.records import dataclass
 
 POINTER = LLVMPointerType()
 

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import field
 
 import numpy as np
 
 from heron.analysis.values.splat import splat_value
 from heron.hlo.facts import combiner, is_scaling
 from heron.hlo.ir.instruction import Instruction
+from heron.records import dataclass
 
 #: at least as low as what masked scores are set to
 _MASKED = -1e4

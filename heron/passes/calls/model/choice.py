@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from heron.analysis.cost.estimate import estimate
@@ -10,6 +9,7 @@ from heron.analysis.cost.kernel import kernel_cost
 from heron.hlo.ir.instruction import Instruction
 from heron.options import Libraries
 from heron.passes.framework.measured import CUBLASLT, OWN, TRITON
+from heron.records import dataclass
 
 if TYPE_CHECKING:
     from heron.passes.framework.context import PassContext

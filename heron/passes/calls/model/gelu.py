@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from math import pi, sqrt
 
 from heron.analysis.values.splat import splat_value
 from heron.hlo.ir.instruction import Instruction
+from heron.records import dataclass
 
 #: how far a constant may be from what it stands for, relatively: bf16 has 8 bits
 _NEAR = 2.0**-8

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Callable
-from dataclasses import dataclass
 
 import numpy as np
 
@@ -25,6 +24,7 @@ from heron.passes.calls.model.gelu import find_gelu
 from heron.passes.calls.model.gemm import PRODUCTS, WITH_EPILOGUE, call
 from heron.passes.rewriting.building import convert, reshape
 from heron.passes.rewriting.expander import home
+from heron.records import dataclass
 
 _VIEWS = ("reshape", "bitcast")
 #: what a bias matrix is computed by, if it is in memory anyway

@@ -5,7 +5,6 @@ cuBLASLt multiplies them as they are, scales the sum by one number an operand, a
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from heron.analysis.values.splat import is_splat, splat_value
@@ -17,6 +16,7 @@ from heron.hlo.ir.types import BF16, F8E4M3FN, F8E5M2, F16, F32, ElementType
 from heron.passes.calls.model.gemm import config_of
 from heron.passes.rewriting.building import convert, scalar, transpose
 from heron.passes.rewriting.expander import home
+from heron.records import dataclass
 
 if TYPE_CHECKING:
     from heron.passes.framework.context import PassContext

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import field
 from math import prod
 
 from heron.analysis.values.splat import is_splat, splat_value
 from heron.hlo.facts import combiner, is_scaling
 from heron.hlo.ir.instruction import Instruction
+from heron.records import dataclass
 
 #: how far the divisor of a mean may be from the number of columns, relatively
 _NEAR = 1e-6

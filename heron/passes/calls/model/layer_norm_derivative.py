@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from heron.hlo.ir.instruction import Instruction
 from heron.passes.calls.model.layer_norm import LayerNorm
 from heron.passes.calls.model.row_algebra import Atom, Polynomial, Product, Rows, is_sum, same
+from heron.records import dataclass
 
 #: how far coefficients may be from what they stand for, relatively
 _NEAR = 1e-5

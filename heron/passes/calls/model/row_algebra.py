@@ -8,12 +8,13 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Collection
-from dataclasses import dataclass, field
+from dataclasses import field
 from math import prod
 
 from heron.analysis.values.splat import is_splat, splat_value
 from heron.hlo.facts import combiner
 from heron.hlo.ir.instruction import Instruction
+from heron.records import dataclass
 
 #: an atom: what it is, and the instruction, or the product that is summed along rows
 Atom = tuple[str, object]

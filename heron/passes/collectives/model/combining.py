@@ -7,7 +7,7 @@ longer than the latency: `combined_bytes` is the size from which another operand
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import ClassVar
 
 from heron.analysis.cost.communication import pace
@@ -18,6 +18,7 @@ from heron.hlo.ir.shape import tuple_
 from heron.passes.collectives.model.reductions import is_free
 from heron.passes.framework.base import Pass
 from heron.passes.framework.context import PassContext
+from heron.records import dataclass
 from heron.targets import Target
 
 #: bytes beyond which collectives stay apart whatever the latency: several can be hidden behind more of the computation

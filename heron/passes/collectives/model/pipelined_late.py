@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from heron.analysis.values.trip_count import Counter
 from heron.hlo.ir.instruction import Instruction
 from heron.passes.collectives.model.reductions import REDUCING, is_alone
@@ -19,6 +17,7 @@ from heron.passes.control_flow.model.loop_state import add_elements, reads
 from heron.passes.control_flow.model.ownership import own_computations
 from heron.passes.rewriting.building import scalar
 from heron.passes.rewriting.tuples import part_of
+from heron.records import dataclass
 
 
 @dataclass(frozen=True, slots=True)

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from heron.analysis.values.trip_count import counter_of, induction_step, trip_count
 from heron.hlo.ir import literal
 from heron.hlo.ir.computation import Computation
@@ -13,6 +11,7 @@ from heron.passes.control_flow.model.loop_state import keep_elements, reads
 from heron.passes.control_flow.model.ownership import own_computations
 from heron.passes.rewriting.building import constant, scalar
 from heron.passes.rewriting.tuples import part_of
+from heron.records import dataclass
 
 _HOLDS = {
     "LT": lambda low, high, by: high < by,

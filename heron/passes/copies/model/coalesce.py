@@ -8,8 +8,6 @@ This is the coalescing of phis, as compilers do it for registers.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from heron.analysis.graph.alias import AliasSets, Clash
 from heron.analysis.graph.call_graph import CallGraph
 from heron.analysis.graph.dataflow import Dataflow, Flow, Value
@@ -20,6 +18,7 @@ from heron.analysis.graph.reachability import Reachability
 from heron.hlo.ir.computation import Computation
 from heron.hlo.ir.instruction import Instruction
 from heron.hlo.ir.module import Module
+from heron.records import dataclass
 
 Edges = dict[Instruction, list[Instruction]]
 

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Hashable
-from dataclasses import dataclass
 from typing import Any
+
+from heron.records import dataclass
 
 
 @dataclass(frozen=True, slots=True)

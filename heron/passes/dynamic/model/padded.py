@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
 
 from heron.analysis.dynamic_sizes import DynamicSizes, Place, Size, below
 from heron.errors import HeronError
@@ -14,6 +13,7 @@ from heron.hlo.ir.shape import Shape
 from heron.hlo.ir.types import PRED, S32
 from heron.passes.rewriting.building import array, scalar
 from heron.passes.rewriting.expander import home
+from heron.records import dataclass
 
 
 class Numbers:

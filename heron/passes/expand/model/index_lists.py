@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from math import prod
 
 from heron.hlo.ir.instruction import Instruction
 from heron.hlo.ir.types import S32
 from heron.passes.rewriting.building import array, convert, reshape, scalar, transpose
 from heron.passes.rewriting.expander import home
+from heron.records import dataclass
 
 
 @dataclass(frozen=True)

@@ -9,7 +9,7 @@ gives it as a further result, and the others read it.
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from itertools import pairwise
 from typing import NamedTuple
 
@@ -19,6 +19,7 @@ from heron.hlo.ir import types
 from heron.hlo.ir.computation import Computation
 from heron.hlo.ir.instruction import Instruction
 from heron.passes.fusion.model.tiled import PRODUCTS, has_form, is_row_reduce, needed, unfit
+from heron.records import dataclass
 
 #: the rows' products are also of types that matrix units would round: these are done by plain arithmetic
 _PRODUCTS = PRODUCTS | {types.F32: (types.F32,)}

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass, field
+from dataclasses import field
 from math import prod
 
 from heron.analysis.cost.code_size import CodeLimit, fusion_code
@@ -11,6 +11,7 @@ from heron.analysis.fusion.iteration_space import IterationSpace, reads_at_own_i
 from heron.analysis.graph.reachability import Reachability
 from heron.hlo.ir.computation import Computation
 from heron.hlo.ir.instruction import Instruction
+from heron.records import dataclass
 
 
 @dataclass(slots=True, eq=False)

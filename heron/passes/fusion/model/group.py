@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass, field
+from dataclasses import field
 
 from heron.analysis.cost.code_size import CodeLimit, Places, code_at, op_code, places_of
 from heron.analysis.cost.reuse import evaluations_of
 from heron.hlo.facts import updates_operand
 from heron.hlo.ir.instruction import Instruction
 from heron.hlo.ir.op import Trait
+from heron.records import dataclass
 
 #: elements that a vector loop computes in the time of one outside of it
 LANES = 8.0

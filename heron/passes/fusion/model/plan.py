@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 
 from heron.analysis.cost import element_flops
 from heron.analysis.cost.code_size import CPU_CODE, CodeLimit, op_code
@@ -14,6 +13,7 @@ from heron.hlo.ir.computation import Computation
 from heron.hlo.ir.instruction import Instruction
 from heron.passes.fusion.model.group import LANES, Group
 from heron.passes.fusion.model.traffic_model import Machine, inside, separate
+from heron.records import dataclass
 
 #: (fused?, reason, producer, consumer or "", cost before, cost after)
 Tell = Callable[[bool, str, Instruction, str, float | None, float | None], None]

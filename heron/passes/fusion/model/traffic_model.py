@@ -4,12 +4,12 @@ of flops and bandwidth."""
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
 
 from heron.analysis.cost import element_flops
 from heron.hlo.facts import reads_part
 from heron.hlo.ir.instruction import Instruction
 from heron.passes.fusion.model.group import LANES, Group
+from heron.records import dataclass
 
 
 @dataclass(frozen=True, slots=True)

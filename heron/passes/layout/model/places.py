@@ -8,7 +8,7 @@ where the two do not fit the operand is copied. Values and edges are made when t
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import field
 from functools import cached_property
 
 from heron.errors import HeronError
@@ -20,6 +20,7 @@ from heron.hlo.ir.shape import Shape, ShapeIndex
 from heron.passes.layout.model.orders import Order, in_order, is_default, order
 from heron.passes.layout.model.preferences import Preferences
 from heron.passes.layout.model.relations import Factor, Fixed, Relation, Stepped, relation_of
+from heron.records import dataclass
 
 Place = tuple[Instruction, ShapeIndex]
 

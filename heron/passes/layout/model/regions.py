@@ -10,10 +10,10 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Iterable
-from dataclasses import dataclass
 
 from heron.passes.layout.model.orders import Order
 from heron.passes.layout.model.places import Edge, Places, Value
+from heron.records import dataclass
 
 #: values that change together, at most
 _LARGEST = 200

@@ -7,8 +7,6 @@ is possible only where every operand has an ``up`` for it.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from heron.hlo.calls.declared import takes_any_order
 from heron.hlo.facts import updates_operand
 from heron.hlo.ir.instruction import Instruction
@@ -16,6 +14,7 @@ from heron.hlo.ir.shape import Shape
 from heron.passes.layout.model.orders import Order, in_order, order, same_place
 from heron.passes.layout.model.preferences import Preferences
 from heron.passes.layout.reshape_decomposer import view_of
+from heron.records import dataclass
 
 #: ops that loops use to go through an array part by part
 _STEPPING = frozenset({"dynamic-slice", "dynamic-update-slice"})

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 
 from heron.passes.schedule.model.steps import Steps
+from heron.records import dataclass
 
 
 @dataclass(slots=True)

@@ -9,10 +9,11 @@ from __future__ import annotations
 
 from bisect import insort
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import field
 
 from heron.analysis.cost.async_pairs import Times
 from heron.passes.schedule.model.steps import Steps
+from heron.records import dataclass
 
 #: of the steps of a kind that are ready, only so many are looked at
 _LOOKED_AT = 8

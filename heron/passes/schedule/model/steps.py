@@ -8,7 +8,7 @@ loop state lies where its initial value does, what goes into a donated argument 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 
 from heron.analysis.fusion.sharing import may_share_buffer
 from heron.analysis.graph.dataflow import TRANSPARENT, Dataflow, Value, awaited, leaves
@@ -17,6 +17,7 @@ from heron.hlo.facts import having, is_alias, works_in_step
 from heron.hlo.ir.computation import Computation
 from heron.hlo.ir.instruction import Instruction
 from heron.hlo.ir.op import Trait
+from heron.records import dataclass
 
 _THERE = having(Trait.GIVEN)
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 
 from heron.buffers.assign import ALIGNMENT, assign
 from heron.buffers.memory import Memory
@@ -12,6 +12,7 @@ from heron.passes.schedule.remat.advance import advance
 from heron.passes.schedule.remat.held import Held
 from heron.passes.schedule.remat.rewrite import reschedule
 from heron.passes.schedule.remat.search import Choice, Search
+from heron.records import dataclass
 from heron.targets import Target
 
 #: searches at most; each sees the program as the one before left it

@@ -8,7 +8,7 @@ instruction they are for, one after the other.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import field
 
 import numpy as np
 
@@ -21,6 +21,7 @@ from heron.analysis.graph.ordering import Timeline
 from heron.hlo.ir.computation import Computation
 from heron.hlo.ir.instruction import Instruction
 from heron.hlo.ir.module import Module
+from heron.records import dataclass
 
 
 @dataclass(frozen=True, slots=True)

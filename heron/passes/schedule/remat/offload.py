@@ -5,8 +5,7 @@ No program does it yet: this is where the choice would be made, and the trace sa
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
+from heron.records import dataclass
 from heron.targets import Target
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import field
 
 from heron.analysis.fusion.in_place import in_place_pairs
 from heron.analysis.graph.dataflow import TRANSPARENT, Value, leaves
@@ -12,6 +12,7 @@ from heron.hlo.ir.instruction import Instruction
 from heron.hlo.ir.op import Trait
 from heron.passes.rewriting.building import is_pure
 from heron.passes.schedule.remat.held import Held, Stay
+from heron.records import dataclass
 
 #: run computations of their own, or go on while others run: nothing that is done twice
 _ONCE = having(Trait.FREE, Trait.CONTROL_FLOW) | {"copy-start"}

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 import numpy as np
 
 from heron.analysis.graph.dataflow import Value
@@ -17,6 +15,7 @@ from heron.passes.schedule.remat.fit import Fit
 from heron.passes.schedule.remat.held import Held, Stay
 from heron.passes.schedule.remat.offload import Offload
 from heron.passes.schedule.remat.recipe import is_repeatable
+from heron.records import dataclass
 from heron.targets import Target
 
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import heapq
 from collections.abc import Iterable
-from dataclasses import dataclass
 from itertools import count
 
 import numpy as np
@@ -18,6 +17,7 @@ from heron.hlo.ir.instruction import Instruction
 from heron.passes.schedule.remat.held import Held, Stay, Use
 from heron.passes.schedule.remat.recipe import Recipe, Recipes, is_repeatable
 from heron.passes.schedule.remat.rewrite import cut, is_plain
+from heron.records import dataclass
 from heron.targets import Target
 
 #: how near the goal comes at a time, of the peak

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import field
 
 from heron.hlo.ir.instruction import Instruction
 from heron.hlo.ir.shape import ShapeIndex
 from heron.hlo.sharding import NamedSharding, ShardGroup
+from heron.records import dataclass
 
 #: custom calls by which a value is sharded, and by which it enters and leaves a manual computation
 CONSTRAINT, ENTER, LEAVE = "Sharding", "SPMDFullToShardShape", "SPMDShardToFullShape"

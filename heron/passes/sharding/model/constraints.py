@@ -8,7 +8,7 @@ loop stays free. At the end of a chain of constraints, later users of the first 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 
 from heron.analysis.sharding.groups import is_free
 from heron.analysis.sharding.program import ProgramShardings
@@ -17,6 +17,7 @@ from heron.hlo.ir.computation import Computation
 from heron.hlo.ir.instruction import Instruction
 from heron.hlo.ir.module import Module
 from heron.hlo.ir.op import Trait
+from heron.records import dataclass
 
 
 @dataclass(slots=True)

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 
 from heron.hlo.ir.computation import Computation
 from heron.hlo.ir.instruction import Instruction
 from heron.hlo.ir.shape import Shape, ShapeIndex
 from heron.hlo.sharding import Sharding, parse
+from heron.records import dataclass
 
 
 @dataclass(frozen=True)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from heron.analysis.sharding.choice import compute_shardings
@@ -16,6 +15,7 @@ from heron.hlo.ir.instruction import Instruction
 from heron.hlo.ir.shape import Shape, tuple_
 from heron.hlo.sharding.atoms import Axes, TensorSharding
 from heron.passes.sharding.partition.part import Part
+from heron.records import dataclass
 
 if TYPE_CHECKING:
     from heron.passes.sharding.partition.context import Partitioner

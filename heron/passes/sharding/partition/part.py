@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 from heron.hlo.ir.instruction import Instruction
 from heron.hlo.ir.shape import Shape, row_major
 from heron.hlo.sharding.atoms import AtomicMesh, TensorSharding
+from heron.records import dataclass
 
 
 @dataclass(frozen=True, slots=True)

@@ -15,7 +15,6 @@ from __future__ import annotations
 
 import heapq
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from functools import lru_cache
 from itertools import takewhile
 from math import prod
@@ -24,6 +23,7 @@ from typing import NamedTuple
 from heron.hlo.sharding.atoms import Axes
 from heron.passes.sharding.partition.moves import transfer, windows
 from heron.passes.sharding.partition.permutations import aligned
+from heron.records import dataclass
 
 #: steps in which nothing is sent
 _LOCAL = frozenset({"slice", "spread"})

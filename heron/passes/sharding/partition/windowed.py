@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import lru_cache
 from math import prod
 from typing import TYPE_CHECKING, Any
@@ -19,6 +19,7 @@ from heron.hlo.sharding.atoms import Axes, TensorSharding
 from heron.passes.sharding.partition.halo import Fill, number, spans
 from heron.passes.sharding.partition.moves import Span
 from heron.passes.sharding.partition.part import Part
+from heron.records import dataclass
 
 if TYPE_CHECKING:
     from heron.passes.sharding.partition.context import Partitioner

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from typing import ClassVar
 
 from heron.errors import HeronError
+from heron.records import dataclass
 from heron.runtime.library_call import Descriptor
 
 #: (stream, bytes) → address of so much scratch memory on the device, which work on that stream may use one call after

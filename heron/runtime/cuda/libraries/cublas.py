@@ -8,11 +8,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from ctypes import byref, c_int, c_int64, c_size_t, c_void_p
-from dataclasses import dataclass
 from math import prod
 from typing import Any, ClassVar
 
 from heron.hlo.ir.types import C64, C128, F32, F64, ElementType
+from heron.records import dataclass
 from heron.runtime.cuda.libraries.base import Workspace
 from heron.runtime.cuda.libraries.bound import LETTERS, Bound, size_of
 from heron.runtime.cuda.libraries.cublaslt import number

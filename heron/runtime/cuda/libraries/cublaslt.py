@@ -9,13 +9,13 @@ from __future__ import annotations
 import ctypes
 from collections.abc import Sequence
 from ctypes import byref, c_double, c_float, c_int, c_int32, c_int64, c_size_t, c_uint32, c_uint64, c_void_p
-from dataclasses import dataclass
 from threading import Lock
 from typing import Any, ClassVar
 
 from heron.errors import HeronError
 from heron.hlo.calls.gemm_shape import GemmShape
 from heron.hlo.ir.types import BF16, C64, C128, F32, F64, S32, ElementType
+from heron.records import dataclass
 from heron.runtime.cuda.libraries.base import Library, Proposal, Workspace
 from heron.runtime.cuda.libraries.native import Functions, Native
 from heron.runtime.cuda.libraries.types import DATA_TYPES

@@ -9,13 +9,13 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from ctypes import Structure, byref, c_double, c_float, c_int, c_size_t, c_void_p
-from dataclasses import dataclass
 from math import prod
 from typing import ClassVar
 
 from heron.errors import HeronError
 from heron.hlo.ir import types as t
 from heron.hlo.ir.types import ElementType
+from heron.records import dataclass
 from heron.runtime.cuda.libraries import cudnn_graph
 from heron.runtime.cuda.libraries.base import Proposal, Workspace
 from heron.runtime.cuda.libraries.bound import Bound, ints

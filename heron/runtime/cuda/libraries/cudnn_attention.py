@@ -6,10 +6,10 @@ Source: https://docs.nvidia.com/deeplearning/cudnn (graph API, fused flash atten
 from __future__ import annotations
 
 from ctypes import c_int, c_int64, c_void_p
-from dataclasses import dataclass
 from typing import ClassVar
 
 from heron.hlo.ir.types import F32, PRED, S32, ElementType
+from heron.records import dataclass
 from heron.runtime.cuda.libraries.cudnn_graph import DATA_TYPE, DATA_TYPES, DESCRIPTOR, INT64, Graph, Graphed, row_major
 
 #: cudnnBackendDescriptorType_t

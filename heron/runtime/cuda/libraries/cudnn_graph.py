@@ -9,7 +9,6 @@ import ctypes
 from abc import abstractmethod
 from collections.abc import Sequence
 from ctypes import addressof, byref, c_bool, c_float, c_int, c_int64, c_void_p
-from dataclasses import dataclass
 from itertools import accumulate
 from operator import mul
 from typing import Any, ClassVar
@@ -17,6 +16,7 @@ from typing import Any, ClassVar
 from heron.errors import HeronError
 from heron.hlo.ir import types as t
 from heron.hlo.ir.types import ElementType
+from heron.records import dataclass
 from heron.runtime.cuda.libraries.native import Functions
 from heron.runtime.library_call import Array, Descriptor
 

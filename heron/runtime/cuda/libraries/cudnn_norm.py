@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from ctypes import c_int
-from dataclasses import dataclass
 from typing import ClassVar
 
 from heron.hlo.calls import norm
+from heron.records import dataclass
 from heron.runtime.cuda.libraries.cudnn_graph import DESCRIPTOR, Graph, Graphed
 
 #: cudnnBackendDescriptorType_t

@@ -7,11 +7,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from ctypes import byref, c_int, c_size_t, c_void_p
-from dataclasses import dataclass
 from math import prod
 from typing import ClassVar
 
 from heron.hlo.ir.types import C64, C128, F32, F64
+from heron.records import dataclass
 from heron.runtime.cuda.libraries.base import Workspace
 from heron.runtime.cuda.libraries.bound import Bound, ints, size_of
 from heron.runtime.cuda.libraries.cublas import HELPER_WORKSPACE, Helper

@@ -9,11 +9,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from ctypes import byref, c_byte, c_int, c_void_p
-from dataclasses import dataclass
 from math import prod
 from typing import Any, ClassVar
 
 from heron.hlo.ir.types import C64, C128
+from heron.records import dataclass
 from heron.runtime.cuda.libraries.base import Workspace
 from heron.runtime.cuda.libraries.bound import LETTERS, Bound, size_of
 from heron.runtime.cuda.libraries.cublas import HELPER_WORKSPACE, Helper

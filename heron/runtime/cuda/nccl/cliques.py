@@ -10,9 +10,10 @@ import threading
 import time
 import weakref
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import TYPE_CHECKING
 
+from heron.records import dataclass
 from heron.runtime.cuda.nccl.binding import Nccl, NcclFailed, nccl
 
 if TYPE_CHECKING:

@@ -9,11 +9,12 @@ from __future__ import annotations
 import contextlib
 import ctypes
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import TYPE_CHECKING
 
 import numpy as np
 
+from heron.records import dataclass
 from heron.runtime.collectives.exchange import Piece
 from heron.runtime.collectives.report import outside
 from heron.runtime.collectives.state import COMPUTES

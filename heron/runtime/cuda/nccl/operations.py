@@ -6,8 +6,8 @@ A piece whose rows do not lie one behind the other takes a call for each row; ca
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 
+from heron.records import dataclass
 from heron.runtime.collectives.exchange import Piece, Way
 from heron.runtime.thunks import CollectiveThunk
 from heron.targets import libnccl

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import time
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 from heron.errors import HeronError
+from heron.records import dataclass
 from heron.runtime.collectives.report import Report
 from heron.runtime.collectives.state import COMPUTES, ENDED
 from heron.runtime.cuda.nccl.cliques import Clique, Cliques

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from heron.hlo.ir.instruction import Instruction
@@ -11,6 +10,7 @@ from heron.passes.sharding.partition.halo import exchange
 from heron.passes.sharding.partition.moves import Piece, Span, own_pieces, pieces, tiles
 from heron.passes.sharding.partition.part import Part
 from heron.passes.sharding.partition.registry import partitions
+from heron.records import dataclass
 
 if TYPE_CHECKING:
     from heron.passes.sharding.partition.context import Partitioner

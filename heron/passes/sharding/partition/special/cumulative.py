@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from heron.analysis.fusion.prefix_scan import Scan
@@ -17,6 +17,7 @@ from heron.passes.expand.scan_expander import one_op
 from heron.passes.sharding.partition.part import Part
 from heron.passes.sharding.partition.registry import partitions
 from heron.passes.sharding.partition.windowed import toward
+from heron.records import dataclass
 
 if TYPE_CHECKING:
     from heron.passes.sharding.partition.context import Partitioner

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from math import prod
 from typing import TYPE_CHECKING
 
@@ -18,6 +17,7 @@ from heron.passes.sharding.partition.part import Part
 from heron.passes.sharding.partition.registry import partitions
 from heron.passes.sharding.partition.special.slicing import sliced
 from heron.passes.sharding.partition.windowed import nothing_added, toward
+from heron.records import dataclass
 
 if TYPE_CHECKING:
     from heron.passes.sharding.partition.context import Partitioner

@@ -6,7 +6,6 @@ f32[24]  by 'x'=8 → f32[6,4]     device k has elements 3k to 3k + 2 and wants 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from itertools import product
 from math import prod
 from typing import TYPE_CHECKING
@@ -19,6 +18,7 @@ from heron.passes.sharding.partition.halo import exchange
 from heron.passes.sharding.partition.moves import Piece, Span, pieces, rounds, sent
 from heron.passes.sharding.partition.part import Part
 from heron.passes.sharding.partition.registry import partitions
+from heron.records import dataclass
 
 if TYPE_CHECKING:
     from heron.passes.sharding.partition.context import Partitioner

@@ -5,7 +5,7 @@ No results are sent back: windows at borders are computed by all whom they conce
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from math import prod
 from typing import TYPE_CHECKING
 
@@ -23,6 +23,7 @@ from heron.passes.sharding.partition.moves import Span
 from heron.passes.sharding.partition.part import Part
 from heron.passes.sharding.partition.registry import partitions
 from heron.passes.sharding.partition.windowed import is_still, toward
+from heron.records import dataclass
 
 if TYPE_CHECKING:
     from heron.passes.sharding.partition.context import Partitioner
