@@ -19,7 +19,6 @@ import click
 import heron
 from benchmarks import programs, ptx_text, sections
 from heron import files, targets
-from heron.backends.collector import collector_paused
 from heron.backends.compiler import Compilation
 from heron.backends.gpu import blocks
 from heron.backends.lower import KernelUse
@@ -30,6 +29,7 @@ from heron.codegen.llvm.optimize import Clock
 from heron.codegen.llvm.translate import to_llvm
 from heron.codegen.transforms import pipeline
 from heron.codegen.transforms.options import TransformOptions
+from heron.collector import collector_paused
 from heron.errors import HeronError
 from heron.options import Options
 from heron.targets import Target

@@ -20,8 +20,8 @@ import jax.numpy as jnp
 import numpy as np
 from jax import lax
 
-from heron.backends.collector import collector_paused
 from heron.cli.mesh import annotate, mesh_of_text
+from heron.collector import collector_paused
 from heron.frontends.loading import load
 from heron.hlo.ir.module import Module
 from heron.passes.devices import device_pipelines

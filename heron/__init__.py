@@ -60,7 +60,10 @@ def __getattr__(name: str) -> object:
     home = _HOMES.get(name)
     if home is None:
         raise AttributeError(f"module 'heron' has no attribute '{name}'")
-    value = getattr(importlib.import_module(home), name)
+    from heron.collector import collector_paused
+
+    with collector_paused():
+        value = getattr(importlib.import_module(home), name)
     globals()[name] = value
     return value
 

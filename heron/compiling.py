@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, overload
 
 from heron import targets
-from heron.backends.collector import collector_paused
+from heron.collector import collector_paused
 from heron.errors import HeronError
 from heron.hlo.ir.module import Module
 from heron.options import Options

@@ -10,6 +10,7 @@ from heron.archive import container, layout, modules
 from heron.archive.parts import Parts
 from heron.archive.plain import decode
 from heron.codegen.native import helpers  # noqa: F401  provides what runtime asks for
+from heron.collector import collector_paused
 from heron.errors import HeronError
 from heron.runtime.collectives.spread import Spread
 from heron.runtime.executable import Executable, ProgramInfo
@@ -29,9 +30,10 @@ def load(source: str | bytes | Path, **how: Any) -> Any:
     """
     if isinstance(source, (str, Path)) and is_program(source):
         return load_program(source)
-    from heron import frontends
+    with collector_paused():
+        from heron import frontends
 
-    return frontends.load(source, **how)
+        return frontends.load(source, **how)
 
 
 def is_program(path: str | Path) -> bool:

@@ -14,6 +14,7 @@ import numpy as np
 from heron import targets
 from heron.analysis.cost.program import is_open_ended, program_cost
 from heron.backends.stages import Stages
+from heron.collector import collector_paused
 from heron.compiling import compile_module
 from heron.errors import HeronError
 from heron.hlo.calls.lapack import options as options_of
@@ -105,6 +106,7 @@ class Client:
         )
 
     # -- programs ----------------------------------------------------------------------------------------------------
+    @collector_paused()
     def compile(self, program: str | bytes | Module, options: CompileOptions | None = None) -> LoadedExecutable:
         """Compile for one device, for several that each run the whole program, or for several that share the work,
         which may be in several processes: each of them compiles the program.

@@ -12,6 +12,7 @@ import re
 from typing import Any
 
 from heron import targets
+from heron.collector import collector_paused
 from heron.errors import HeronError
 from heron.once import once
 from heron.pjrt import jax_name
@@ -157,6 +158,7 @@ def _misfit(error: Exception) -> HeronError:
     )
 
 
+@collector_paused()
 def _client() -> Any:
     from jax._src import distributed
     from jaxlib import xla_client

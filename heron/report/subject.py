@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from heron.backends.collector import collector_paused
 from heron.backends.compiler import Compilation
+from heron.collector import collector_paused
 from heron.compiling import compile_module
 from heron.hlo.ir.module import Module
 from heron.options import Options

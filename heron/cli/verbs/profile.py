@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from heron import targets
-from heron.backends.collector import collector_paused
 from heron.cli.common import (
     examples,
     file_argument,
@@ -21,6 +20,7 @@ from heron.cli.common import (
 )
 from heron.cli.job import Job
 from heron.cli.progress import interruptible, progress
+from heron.collector import collector_paused
 from heron.trace import Trace
 from heron.trace.summary import seconds, table
 

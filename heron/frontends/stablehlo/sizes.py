@@ -9,17 +9,20 @@ holds sizes is a constant.
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from heron.errors import HeronError
-from heron.evaluator import Evaluator, Value
 from heron.frontends.arguments import Given
 from heron.frontends.stablehlo.syntax import Function, Operation, Program, Region
 from heron.hlo.ir import shape as shapes
 from heron.hlo.ir.instruction import Instruction
 from heron.hlo.ir.shape import UNBOUNDED, Shape
 from heron.hlo.ir.types import PRED, ElementType, of_dtype
+
+if TYPE_CHECKING:
+    from heron.evaluator import Value
 
 #: operations whose operands say sizes
 _SIZED = frozenset(
@@ -148,6 +151,8 @@ class Folding:
         operands = [self.value(o) for o in i.operands]
         if any(o is None for o in operands):
             return None
+        from heron.evaluator import Evaluator  # few programs have open sizes
+
         try:
             return Evaluator().run_instruction(i, operands)
         except HeronError:
