@@ -211,7 +211,7 @@ class Compilation:
         """
         lowered = self.take_lowered()
         if kernel is not None:
-            lowered = lowered._replace(kernels={kernel: _kernel(lowered.kernels, kernel)})
+            lowered = LoweredProgram(lowered.thunks, {kernel: _kernel(lowered.kernels, kernel)})
         return self.machine.steps_text(lowered.kernels) if steps else self.machine.text("mlir", lowered)
 
 

@@ -6,6 +6,7 @@ no lowering is an error with a code: nothing is ever handed to the evaluator.
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Callable
 from dataclasses import field, replace
@@ -71,6 +72,8 @@ class KernelUse:
     sources: list[str] = field(default_factory=list)
     #: processor time that emitting it took; kernels emitted together share
     emit_seconds: float = 0.0
+    #: how often a call of the program launches it; infinity where nobody knows
+    launches: float = 0.0
 
 
 class LoweredProgram(NamedTuple):
@@ -87,6 +90,7 @@ class Lowering:
         self.module, self.buffers, self.machine, self.trace = module, buffers, machine, trace
         self.target, self.options = machine.target, machine.options
         self.kernels: dict[str, KernelUse] = {}
+        self._times = 1.0  # a call of the program does what is being lowered
         self._by_key: dict[object, tuple[str, ...]] = {}
         self._rules: dict[str, Callable[[Instruction], list[Thunk]]] = {
             "fusion": self.fusion,
@@ -167,6 +171,7 @@ class Lowering:
         for name in names:
             use = self.kernels[name]
             use.sources.append(i.name)
+            use.launches += self._times
             given = taken(use.kernel, args)
             # an in-place kernel finds its operand where it writes; elsewhere the operand is copied there first
             for n, arg in enumerate(use.kernel.args):
@@ -180,7 +185,7 @@ class Lowering:
         names = self._by_key.get(key)
         if names is None:
             began, name = process_time(), self._kernel_name(i)
-            self.kernels[name] = KernelUse(emit(name), i, emit_seconds=process_time() - began)
+            self.kernels[name] = KernelUse(emit(name), i, emit_seconds=process_time() - began, launches=math.inf)
             names = self._by_key[key] = (name,)
         self.kernels[names[0]].sources.append(i.name)
         return names[0]
@@ -262,10 +267,14 @@ class Lowering:
 
     def loop(self, i: Instruction) -> list[Thunk]:
         predicate = self.slice(i.condition.root)
-        trips = noted_trips(i) if self.machine.counts_loops else None
-        if trips is not None:
-            return [WhileThunk((), predicate, self.sequence(i.body), i.name, trips)]
-        return [WhileThunk(self.sequence(i.condition), predicate, self.sequence(i.body), i.name)]
+        trips, before = noted_trips(i), self._times
+        self._times *= math.inf if trips is None else trips + 1
+        if trips is not None and self.machine.counts_loops:
+            made = WhileThunk((), predicate, self.sequence(i.body), i.name, trips)
+        else:
+            made = WhileThunk(self.sequence(i.condition), predicate, self.sequence(i.body), i.name)
+        self._times = before
+        return [made]
 
     def conditional(self, i: Instruction) -> list[Thunk]:
         by_predicate = i.operands[0].shape.element_type is PRED

@@ -1,4 +1,4 @@
-"""Modules whose kernels do next to nothing, outside loops, are compiled without LLVM's optimiser, to the same values."""
+"""Kernels that take next to nothing of a program's time are compiled without LLVM's optimiser, to the same values."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import pytest
 
 import heron
 from heron.backends.compiler import Compilation
-from heron.backends.cpu import machine
+from heron.backends.cpu import machine, quick_code
 from heron.options import Options
 from heron.targets import get
 from heron.trace import Trace
@@ -42,7 +42,7 @@ body {
 condition {
   s = (s32[], f32[9]) parameter(0)
   i = s32[] get-tuple-element(s), index=0
-  n = s32[] constant(500)
+  n = s32[] constant(%d)
   ROOT c = pred[] compare(i, n), direction=LT
 }
 ENTRY e {
@@ -53,18 +53,67 @@ ENTRY e {
 }"""
 
 
-def is_shaped(text: str) -> bool:
-    """Whether the module of the program's own is compiled without the optimiser."""
+MIXED = """HloModule m
+add {
+  a = f32[] parameter(0)
+  b = f32[] parameter(1)
+  ROOT c = f32[] add(a, b)
+}
+ENTRY e {
+  x = f32[300,300] parameter(0)
+  w = f32[30] parameter(1)
+  u = f32[37] parameter(2)
+  zero = f32[] constant(0)
+  y = f32[300,300] tanh(x)
+  v = f32[30] negate(w)
+  turned = f32[30] reverse(v), dimensions={0}
+  sum = f32[] reduce(u, zero), dimensions={0}, to_apply=add
+  ROOT t = (f32[300,300], f32[30], f32[]) tuple(y, turned, sum)
+}"""
+
+
+def modules(text: str) -> list[tuple[bool, bool]]:
+    """For each module, the program's last, whether it is compiled without the optimiser, and whether it has kernels."""
     compilation = Compilation(heron.parse(text), get("cpu"), Options(), Trace())
     assert isinstance(compilation.machine, machine.CpuMachine)
-    return compilation.machine.modules(compilation.lowered, "m")[-1][2].shaped
+    found = compilation.machine.modules(compilation.lowered, "m")
+    return [(jit.shaped, "noalias" in text) for name, text, jit in found if name.startswith("m")]
+
+
+def is_shaped(text: str) -> bool:
+    """Whether the module of the program's own is compiled without the optimiser."""
+    return modules(text)[-1][0]
 
 
 def test_which_modules() -> None:
     assert is_shaped(ELEMENTWISE % (30, 30, 30))
     assert not is_shaped(ELEMENTWISE % (30_000, 30_000, 30_000))
-    assert not is_shaped(LOOP)  # it runs many times
-    assert not is_shaped(SUM)  # its order of additions is LLVM's choice
+    assert not is_shaped(LOOP % 5000)  # it runs many times
+    assert is_shaped(LOOP % 12)
+    assert is_shaped(SUM)
+
+
+def test_kernels_that_take_time_are_in_modules_of_their_own() -> None:
+    assert [shaped for shaped, _ in modules(MIXED)] == [False, True]
+
+
+def test_a_decision_for_each_kernel_that_is_tiny() -> None:
+    found = [d for d in heron.compile(heron.parse(MIXED)).trace.decisions if d.rule == "quick-code"]
+    assert len(found) == 2 and all(d.ok and "µs of a call" in d.reason for d in found)
+
+
+def test_all_of_them_together_take_next_to_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+    assert is_shaped(MIXED)
+    monkeypatch.setattr(quick_code, "_TOGETHER", 0.0)
+    assert not is_shaped(MIXED)
+
+
+def test_a_program_in_both_kinds_of_modules_has_the_right_values() -> None:
+    x = np.linspace(-3, 3, 90_000, dtype=np.float32).reshape(300, 300)
+    arguments = x, np.arange(30, dtype=np.float32), np.linspace(0, 1, 37, dtype=np.float32)
+    module = heron.parse(MIXED)
+    for ours, expected in zip(heron.compile(module)(*arguments), heron.evaluate(module, *arguments), strict=True):
+        np.testing.assert_allclose(ours, expected, rtol=1e-6)
 
 
 @pytest.mark.parametrize("n", [1, 7, 64, 400])
@@ -72,6 +121,6 @@ def test_the_same_bits(n: int, monkeypatch: pytest.MonkeyPatch) -> None:
     module = heron.parse(ELEMENTWISE % (n, n, n))
     x = np.linspace(-3, 3, n, dtype=np.float32)
     quick = heron.compile(module)(x)
-    monkeypatch.setattr(machine, "_TINY", 0.0)
+    monkeypatch.setattr(quick_code, "_EACH", 0.0)
     assert not is_shaped(ELEMENTWISE % (n, n, n))
     np.testing.assert_array_equal(heron.compile(module)(x), quick)

@@ -7,9 +7,9 @@ from functools import cache, cached_property
 from typing import TYPE_CHECKING
 
 from heron.backends import row_blocks
-from heron.backends.cpu import parallel, pipeline
+from heron.backends.cpu import parallel, pipeline, quick_code
 from heron.backends.cpu.compilers import Compilers
-from heron.backends.cpu.portions import portions
+from heron.backends.cpu.portions import Portion, portions
 from heron.backends.lower import KernelUse, LoweredProgram
 from heron.backends.machine import Machine, lowered_text, no_stage
 from heron.buffers.assign import ALIGNMENT
@@ -31,7 +31,7 @@ from heron.runtime.cpu.executable import CpuExecutable, HostCalls
 from heron.runtime.cpu.pool import Pool, pool, supported, thread_count
 from heron.runtime.cpu.profile import Profile
 from heron.runtime.executable import Executable, ProgramInfo
-from heron.runtime.thunks import GemmThunk, HostThunk, WhileThunk, walk
+from heron.runtime.thunks import GemmThunk, HostThunk
 
 if TYPE_CHECKING:
     from xdsl.dialects.builtin import ModuleOp
@@ -45,10 +45,6 @@ if TYPE_CHECKING:
 
 #: seconds of work below which a kernel calls the inline library: to copy from it takes longer than it would ever save
 _LITTLE = 20e-6
-#: seconds of work below which a kernel outside loops is not optimised: that takes some thousand times what it saves
-_TINY = 0.5e-6
-#: LLVM's word on sums that it may take in another order
-_REASSOCIATES = " reassoc "
 #: kernels of a module that are named where it takes long
 _SHOWN = 4
 
@@ -147,36 +143,35 @@ class CpuMachine(Machine):
         trace.begin(f"lowering of kernels {_shown(uses)}")
         return self.portion_llvm(uses)
 
-    def _jit(self, lowered: LoweredProgram, uses: dict[str, KernelUse], text: str, jit: Jit) -> Jit:
-        """The compiler of a module with these kernels: `jit`, or, where all that runs is tiny and runs once, one that
-        only gives values registers. Sums whose order is LLVM's choice have the bits that they have elsewhere."""
-        is_tiny = all(not u.kernel.parts and parallel.seconds(u.instruction) < _TINY for u in uses.values())
-        if not is_tiny or _REASSOCIATES in text or any(isinstance(t, WhileThunk) for t in walk(lowered.thunks)):
-            return jit
-        return Jit(level=jit.level, cache=jit.cache, shaped=True)
+    def _jit(self, portion: Portion, jit: Jit) -> Jit:
+        """The compiler of a portion: `jit`, or one that takes the code as it is."""
+        return Jit(level=0, cache=jit.cache, shaped=True) if portion.quick else jit
 
     def build(self, lowered: LoweredProgram, info: ProgramInfo) -> Executable:
         trace, uses = info.trace, lowered.kernels
-        here, apart = portions(uses)
+        quick = quick_code.decisions(lowered)
+        for decision in quick:
+            trace.decide(decision)
+        here, apart = portions(uses, {d.subject for d in quick})
         jit = Jit(level=self.options.opt_level, cache=self.code_cache)
 
-        def compiled(text: str, name: str, kernels: dict[str, KernelUse]) -> Object:
-            with trace.beside(f"LLVM on module '{name}' with kernels {_shown(kernels)}"):
-                return self._jit(lowered, kernels, text, jit).compile(text, name)
+        def compiled(text: str, name: str, portion: Portion) -> Object:
+            with trace.beside(f"LLVM on module '{name}' with kernels {_shown(portion.uses)}"):
+                return self._jit(portion, jit).compile(text, name)
 
         hosts = HostCalls() if self.devices.count == 1 else DeviceHostCalls()
-        writer = self.writer(uses, hosts.address, uses.keys() - here.keys())
+        writer = self.writer(uses, hosts.address, uses.keys() - here.uses.keys())
         program = writer.write(lowered.thunks)
         # they are at the code it calls and the first portions while the others are lowered
         with Compilers(len(apart) + len(writer.unmade)) as compilers:
             with trace.stage("llvm"):
                 unmade = {symbol: compilers.submit(make, jit.cache) for symbol, make in writer.unmade.items()}
                 others = [
-                    compilers.submit(compiled, self._portion(trace, p), f"{info.name}.{n}", p)
+                    compilers.submit(compiled, self._portion(trace, p.uses), f"{info.name}.{n}", p)
                     for n, p in enumerate(apart)
                 ]
-                trace.begin(f"lowering of kernels {_shown(here)}")
-                text = self._whole_llvm(here, writer, program)
+                trace.begin(f"lowering of kernels {_shown(here.uses)}")
+                text = self._whole_llvm(here.uses, writer, program)
                 others += [compilers.submit(compiled_function, n, host().width, jit) for n in sorted(self.library)]
             with trace.stage("machine code"):
                 own = compiled(text, info.name, here)
@@ -205,11 +200,11 @@ class CpuMachine(Machine):
     def modules(self, lowered: LoweredProgram, name: str) -> list[tuple[str, str, Jit]]:
         """Name, LLVM text and compiler of every module, the program's last."""
         uses, jit = lowered.kernels, Jit(level=self.options.opt_level)
-        here, apart = portions(uses)
-        found = [(f"{name}.{n}", self.portion_llvm(portion), portion) for n, portion in enumerate(apart)]
-        writer = self.writer(uses, _no_address, uses.keys() - here.keys())
-        found.append((name, self._whole_llvm(here, writer, writer.write(lowered.thunks)), here))
-        *others, own = [(label, text, self._jit(lowered, kernels, text, jit)) for label, text, kernels in found]
+        here, apart = portions(uses, {d.subject for d in quick_code.decisions(lowered)})
+        found = [(f"{name}.{n}", self.portion_llvm(portion.uses), portion) for n, portion in enumerate(apart)]
+        writer = self.writer(uses, _no_address, uses.keys() - here.uses.keys())
+        found.append((name, self._whole_llvm(here.uses, writer, writer.write(lowered.thunks)), here))
+        *others, own = [(label, text, self._jit(portion, jit)) for label, text, portion in found]
         functions = [(function, function_text(function, host().width), jit) for function in sorted(self.library)]
         return [*others, *functions, own]
 

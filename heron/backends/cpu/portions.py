@@ -1,10 +1,14 @@
 """Divides the kernels of a CPU program into portions, so that several threads compile one program.
 
 By the kernels alone, never by what the machine has: the same program is the same code everywhere. Kernels on single
-elements stay with the program itself, into which they melt.
+elements stay with the program itself, into which they melt. Kernels that LLVM's optimiser is spared are in a portion
+without the others, with the program where its own kernels are of this kind, too.
 """
 
 from __future__ import annotations
+
+from collections.abc import Collection
+from typing import NamedTuple
 
 from heron.backends.lower import KernelUse
 from heron.codegen.native.program import melts
@@ -13,21 +17,38 @@ from heron.codegen.native.program import melts
 _OPS = 60
 
 
-def portions(uses: dict[str, KernelUse]) -> tuple[dict[str, KernelUse], list[dict[str, KernelUse]]]:
-    """The kernels that stay with the program, and the portions of the others.
+class Portion(NamedTuple):
+    """Kernels of one LLVM module. ``quick``: it is compiled without the optimiser."""
+
+    uses: dict[str, KernelUse]
+    quick: bool
+
+
+def portions(uses: dict[str, KernelUse], quick: Collection[str] = ()) -> tuple[Portion, list[Portion]]:
+    """The kernels that stay with the program, and the portions of the others; ``quick`` are those without optimiser.
 
     Where there would be one portion, all stay: it would only be one module more.
     """
-    here: dict[str, KernelUse] = {}
-    found: list[dict[str, KernelUse]] = []
+    own = {name: use for name, use in uses.items() if melts(use.kernel)}
+    slow = {name: use for name, use in uses.items() if name not in own and name not in quick}
+    others = {name: use for name, use in uses.items() if name not in own and name in quick}
+    found = _cut(slow)
+    if others and all(name in quick for name in own):
+        return Portion({n: u for n, u in uses.items() if n not in slow}, quick=True), found
+    apart = [Portion(others, quick=True)] if others else []
+    if len(found) > 1:
+        return Portion(own, quick=all(name in quick for name in own)), found + apart
+    stays = {n: u for n, u in uses.items() if n not in others}
+    return Portion(stays, quick=not slow and all(name in quick for name in own)), apart
+
+
+def _cut(uses: dict[str, KernelUse]) -> list[Portion]:
+    found: list[Portion] = []
     room = 0
     for name, use in uses.items():
-        if melts(use.kernel):
-            here[name] = use
-            continue
         if room <= 0:
-            found.append({})
+            found.append(Portion({}, quick=False))
             room = _OPS
-        found[-1][name] = use
+        found[-1].uses[name] = use
         room -= sum(1 for _ in use.kernel.module.walk())
-    return (here, found) if len(found) > 1 else (uses, [])
+    return found

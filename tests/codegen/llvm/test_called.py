@@ -11,7 +11,7 @@ import pytest
 
 import heron
 from heron import archive
-from heron.backends.cpu import machine
+from heron.backends.cpu import machine, quick_code
 from heron.codegen.llvm.declarations import Declarations
 from heron.codegen.llvm.inline import called
 from heron.codegen.llvm.inline.builder import REGISTRY
@@ -101,14 +101,14 @@ ENTRY e {{
 @pytest.mark.skipif(host().width < 512, reason="the machine has no masks")
 def test_a_short_loop_calls_for_vectors_only(text: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """Also for what is left over from whole vectors, and for the last elements of a column."""
-    monkeypatch.setattr(machine, "_TINY", 0.0)  # what runs once and is tiny has no vectors
+    monkeypatch.setattr(quick_code, "_EACH", 0.0)  # what runs once and is tiny has no vectors
     assembly = heron.compile(heron.parse(text)).stage("asm")
     assert set(re.findall(r"call\w*\s+heron\.\w+\.f32\.far(\.v)?", assembly)) == {".v"}
 
 
 @pytest.mark.parametrize("rows", [1, 2, 3, 4, 5, 7, 8, 15, 16, 17, 31, 32, 33, 41, 127, 128, 130, 1023, 1025])
 def test_short_loops_have_the_bits_of_long_ones(rows: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(machine, "_TINY", 0.0)
+    monkeypatch.setattr(quick_code, "_EACH", 0.0)
     x = np.linspace(-7, 7, 3 * 3000, dtype=np.float32).reshape(3000, 3)
     every = heron.compile(heron.parse(COLUMN.format(rows=3000)))(x)
     np.testing.assert_array_equal(heron.compile(heron.parse(COLUMN.format(rows=rows)))(x[:rows]), every[:rows])

@@ -1,0 +1,38 @@
+"""The kernels that LLVM's optimiser is spared: those that together take next to nothing of a program's time.
+
+To optimise a kernel and to choose its instructions with care takes LLVM some milliseconds, whatever it computes. Code
+that is made without care is there in a tenth of that, and a call takes longer by about the time estimated here: for a
+kernel of a fraction of a microsecond, care pays after thousands of calls. Most kernels of small programs are of this
+kind. By a cost estimate only, as all decisions of this folder.
+"""
+
+from __future__ import annotations
+
+import math
+
+from heron.backends.cpu import parallel
+from heron.backends.lower import KernelUse, LoweredProgram
+from heron.trace import Decision
+
+#: seconds of a call of the program that one kernel may take, and all of these kernels together
+_EACH, _TOGETHER = 0.5e-6, 3e-6
+
+
+def decisions(lowered: LoweredProgram) -> list[Decision]:
+    """The kernels that are compiled without the optimiser; the costs are in µs of a call of the program."""
+    found: list[Decision] = []
+    spent = 0.0
+    for cost, name in sorted((_seconds(use), name) for name, use in lowered.kernels.items()):
+        spent += cost
+        if cost >= _EACH or spent >= _TOGETHER:
+            break
+        reason = f"about {cost * 1e6:.3g} µs of a call: compiled without LLVM's optimiser"
+        found.append(Decision(True, reason, "quick-code", name, "", cost * 1e6, None))
+    return found
+
+
+def _seconds(use: KernelUse) -> float:
+    """Estimated time of a kernel in a call of the program; infinity for one that other code may call many times."""
+    if use.kernel.parts or math.isinf(use.launches):
+        return math.inf
+    return parallel.seconds(use.instruction) * use.launches
