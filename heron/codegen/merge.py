@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from xdsl.dialects import func
 from xdsl.dialects.builtin import ModuleOp, StringAttr, SymbolRefAttr
 
-from heron.codegen.ir.editing import ops_of
+from heron.codegen.ir.editing import ops_of, ops_within
 from heron.codegen.kernel import Kernel
 
 
@@ -45,7 +45,7 @@ def _free(name: str, taken: set[str]) -> str:
 
 
 def _rename_calls(module: ModuleOp, renamed: dict[str, str]) -> None:
-    for op in module.walk():
+    for op in ops_within(module):
         for key, value in op.properties.items():
             if isinstance(value, SymbolRefAttr) and value.root_reference.data in renamed:
                 op.properties[key] = SymbolRefAttr(renamed[value.root_reference.data])

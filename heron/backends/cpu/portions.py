@@ -11,6 +11,7 @@ from collections.abc import Collection
 from typing import NamedTuple
 
 from heron.backends.lower import KernelUse
+from heron.codegen.ir.editing import ops_within
 from heron.codegen.native.program import melts
 
 #: MLIR ops that make a portion. LLVM takes half a millisecond for one, and two for a module however small it is
@@ -50,5 +51,5 @@ def _cut(uses: dict[str, KernelUse]) -> list[Portion]:
             found.append(Portion({}, quick=False))
             room = _OPS
         found[-1].uses[name] = use
-        room -= sum(1 for _ in use.kernel.module.walk())
+        room -= len(ops_within(use.kernel.module))
     return found

@@ -18,7 +18,8 @@ if not TYPE_CHECKING:  # the classes that xDSL imports the decorator for are tho
     dataclasses.dataclass = records.dataclass
 try:
     from xdsl import irdl
-    from xdsl.ir import OpTraits
+    from xdsl.dialects.builtin import UNKNOWN_LOC
+    from xdsl.ir import Operation, OpTraits, core
     from xdsl.irdl import IRDLOperation, OpDef, operations
     from xdsl.irdl.declarative_assembly_format import FormatProgram
 finally:
@@ -56,6 +57,8 @@ def define_late(cls: type[IRDLOperation]) -> type[IRDLOperation]:
 
     Every way to an op of the class does: making it, copying it, parsing it.
     """
+    if cls.__post_init__ is _nothing:  # that of a class above
+        cls.__post_init__ = IRDLOperation.__post_init__
     _LATE[cls] = {name: value for name, value in cls.__dict__.items() if name not in ("__dict__", "__weakref__")}
     traits: list[OpTraits] = [c.__dict__["traits"] for c in cls.__mro__ if "traits" in c.__dict__]
     cls.traits = OpTraits(lambda: tuple(trait for some in traits for trait in some.gen_traits()))
@@ -76,8 +79,19 @@ def _defined(cls: type[IRDLOperation]) -> type[IRDLOperation]:
             found = operations.get_accessors_from_op_def(definition, getattr(owner, "verify_", None))
             for name in sorted(found, key=lambda name: name == "get_irdl_definition"):
                 setattr(owner, name, found[name])
+            if owner.__post_init__ is IRDLOperation.__post_init__ and not _has_defaults(definition):
+                owner.__post_init__ = _nothing
             del _LATE[owner]
     return cls
+
+
+def _has_defaults(definition: OpDef) -> bool:
+    """Whether making an op adds properties or attributes of its own to it: xDSL looks each time."""
+    return any(d.default_value is not None for d in (*definition.properties.values(), *definition.attributes.values()))
+
+
+def _nothing(op: Operation) -> None:
+    pass
 
 
 def undefined() -> list[type]:
@@ -86,4 +100,5 @@ def undefined() -> list[type]:
 
 
 FormatProgram.from_str = staticmethod(LateFormat)  # type: ignore[assignment]
+core._unknown_loc = lambda: UNKNOWN_LOC  # xDSL imports it again for each op
 irdl.irdl_op_definition = operations.irdl_op_definition = define_late

@@ -14,6 +14,7 @@ from xdsl.dialects import func
 from xdsl.dialects.builtin import DictionaryAttr, IntegerAttr, ModuleOp, StringAttr
 from xdsl.ir import Attribute, Operation
 
+from heron.codegen.ir.editing import ops_within
 from heron.codegen.llvm import emit_arith, emit_control, emit_memory
 from heron.codegen.llvm.declarations import Declarations
 from heron.codegen.llvm.emit import Emitter, rule
@@ -152,7 +153,7 @@ def _function(e: Emitter, op: func.FuncOp) -> None:
 
 
 def _callees(op: func.FuncOp) -> Iterator[str]:
-    return (call.callee.root_reference.data for call in op.walk() if isinstance(call, func.CallOp))
+    return (call.callee.root_reference.data for call in ops_within(op) if isinstance(call, func.CallOp))
 
 
 def _geometry(abi: KernelAbi | None) -> dict[str, int]:

@@ -35,7 +35,8 @@ _COPY = f"""define internal void @heron_copy(ptr %args, i64 %lo, i64 %hi) nounwi
 
 def kernel_range(name: str, arguments: int, linkage: str = "internal ") -> str:
     """The function the pool calls for a kernel: pointers out of the packed arguments, then the kernel on the range."""
-    lines = [f"define {linkage}void @{name}.range(ptr %args, i64 %lo, i64 %hi) nounwind {{"]
+    # not optimised: there is nothing to find in it
+    lines = [f"define {linkage}void @{name}.range(ptr %args, i64 %lo, i64 %hi) nounwind noinline optnone {{"]
     for n in range(arguments):
         lines.append(f"  %at{n} = getelementptr ptr, ptr %args, i64 {n}")
         lines.append(f"  %a{n} = load ptr, ptr %at{n}")

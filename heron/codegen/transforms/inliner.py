@@ -18,7 +18,7 @@ from xdsl.ir import Operation, SSAValue
 
 from heron.codegen.ir import origins
 from heron.codegen.ir.dialects.xla_gpu import PureCallOp
-from heron.codegen.ir.editing import erase, function_table, replace
+from heron.codegen.ir.editing import erase, function_table, ops_within, replace
 from heron.codegen.transforms.options import TransformOptions
 from heron.errors import HeronError
 
@@ -40,7 +40,7 @@ def run(module: ModuleOp, options: TransformOptions) -> None:
         function = table[name]
         if not function.body.blocks:
             continue
-        size = sum(1 for _ in function.body.walk())
+        size = len(ops_within(function)) - 1
         for op in calls[name]:
             callee = callee_of(op)
             target = table.get(callee)
@@ -55,7 +55,7 @@ def run(module: ModuleOp, options: TransformOptions) -> None:
 
 def calls_of(function: FuncOp) -> list[Operation]:
     """The calls in a function, pure and other."""
-    return [op for op in function.walk() if isinstance(op, (PureCallOp, CallOp))]
+    return [op for op in ops_within(function) if isinstance(op, (PureCallOp, CallOp))]
 
 
 def callee_of(op: Operation) -> str:
