@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import hashlib
-from dataclasses import asdict
+from dataclasses import fields
 
 from heron.hlo.ir.module import Module
 from heron.hlo.text.printer import identity
@@ -21,7 +21,8 @@ def of_executable(program: str, target: str, options: CompileOptions) -> str:
     """The name of an executable: a program by its name, compiled for a target with options."""
     import heron
 
-    return _hash(f"heron {heron.__version__} {target} {sorted(asdict(options).items())} {program}".encode())
+    given = [(f.name, getattr(options, f.name)) for f in fields(options)]
+    return _hash(f"heron {heron.__version__} {target} {given} {program}".encode())
 
 
 def _hash(data: bytes) -> str:
