@@ -60,6 +60,9 @@ class Computation(Callee):
     @property
     def parameters(self) -> list[Instruction]:
         """Parameters by number."""
+        return list(self.remembered("parameters", self._parameters))
+
+    def _parameters(self) -> list[Instruction]:
         found = [i for i in self._instructions if i.opcode == "parameter"]
         found.sort(key=lambda i: i.attrs["number"])
         return found

@@ -117,6 +117,7 @@ def _comparator(old: Computation, keep: list[int]) -> Computation:
         n, side = divmod(p.attrs["number"], 2)
         if n in keep:
             p.attrs["number"] = 2 * keep.index(n) + side
+            p.mark_changed()
         else:
             new.remove(p)
     return new

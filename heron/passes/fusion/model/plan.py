@@ -17,7 +17,7 @@ from heron.records import dataclass
 
 #: (fused?, reason, producer, consumer or "", cost before, cost after)
 Tell = Callable[[bool, str, Instruction, str, float | None, float | None], None]
-
+Measure = Callable[[Instruction], float]
 
 #: LLVM instructions of a value that a kernel computes in several places and that LLVM still copies there; a longer one
 #: is a function, which loops around its calls cannot compute in vectors
@@ -50,6 +50,7 @@ class Planner:
         self._inside: dict[Instruction, list[Group]] = {}
         self._takes: set[Instruction] = set()  # roots of kernels that may compute their operands
         self._old: dict[Instruction, set[Instruction]] = {}
+        self._sums: dict[tuple[Instruction, Measure], float] = {}
 
     def plan(self, c: Computation) -> list[Group]:
         """The kernels of `c`, producers first; single instructions too."""
@@ -180,8 +181,14 @@ class Planner:
         """LLVM instructions of what is computed for an element of `i` at its own index, `i` not included."""
         return self._below(i, lambda o: op_code(o, self.limits.code))
 
-    def _below(self, i: Instruction, measure: Callable[[Instruction], float]) -> float:
+    def _below(self, i: Instruction, measure: Measure) -> float:
         """The sum of ``measure`` over the ops that compute an element of `i` at its own index, `i` not included."""
+        found = self._sums.get((i, measure))
+        if found is None:
+            found = self._sums[i, measure] = self._sum_below(i, measure)
+        return found
+
+    def _sum_below(self, i: Instruction, measure: Measure) -> float:
         total, seen, stack = 0.0, {i}, [i]
         while stack and total < self.limits.code.most:
             for o in stack.pop().operands:
