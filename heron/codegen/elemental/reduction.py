@@ -53,7 +53,7 @@ def _reduce_window(e: FunctionEmitter, i: Instruction, index: Index) -> Value:
 
 
 #: elements and instructions of a window or a reduce that is written out rather than looped over
-_STRAIGHT_ELEMENTS = 32
+_STRAIGHT_ELEMENTS = 64
 _STRAIGHT_COST = 256
 
 
