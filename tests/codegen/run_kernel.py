@@ -167,3 +167,7 @@ def compare(got: np.ndarray, want: np.ndarray, rtol: float = 0.0, atol: float = 
     wide = np.complex128 if got.dtype.kind == "c" else np.float64
     a, b = got.astype(wide), want.astype(wide)
     np.testing.assert_allclose(a, b, rtol=rtol, atol=atol, equal_nan=True)
+    if not rtol and not atol:
+        for x, y in ((a.real, b.real), (a.imag, b.imag)):
+            zero = (x == 0) & (y == 0)
+            np.testing.assert_array_equal(np.signbit(x[zero]), np.signbit(y[zero]), "the signs of zeros")

@@ -115,7 +115,7 @@ def report(
             compare(g, w, rtol, atol)
         except AssertionError as error:
             with np.errstate(all="ignore"):
-                same = (g == w) | ((g != g) & (w != w))
+                same = ((g == w) & (np.signbit(np.real(g)) == np.signbit(np.real(w)))) | ((g != g) & (w != w))
             at = np.flatnonzero(~same)[:4]
             cases = [f"{[str(x[k]) for x in inputs]}: got {g[k]} want {w[k]}" for k in at]
             wrong.append(f"{expression}: {cases or str(error)[:300]}")

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from xdsl.dialects import arith, llvm, math
+from xdsl.dialects.builtin import IntegerType
 from xdsl.ir import Operation, SSAValue
 
 from heron.analysis.indexing.hlo_maps import Index
@@ -53,17 +54,25 @@ def binary(e: FunctionEmitter, opcode: str, a: Value, b: Value, t: ElementType) 
     if t is S1:  # as bits: kernels take a number of one bit for 0 or 1, not for 0 or -1
         kind = _OF_S1.get(opcode, kind)
     if opcode in ("maximum", "minimum") and is_small(t):
-        return _choose(e, "ogt" if opcode == "maximum" else "olt", a, b, t)
+        return _choose(e, opcode, a, b, t)
     if t.is_float:
         return narrow(e, e.b.op(kind, widen(e, a, t), widen(e, b, t)), t)
     return e.b.op(kind, a, b)
 
 
-def _choose(e: FunctionEmitter, predicate: str, a: SSAValue, b: SSAValue, t: ElementType) -> SSAValue:
-    """One of two small floats as it is (LLVM would narrow `maximum` to bf16, which x86 has not); NaN wins."""
-    first = widen(e, a, t)
-    ahead = e.b.cmpf(predicate, first, widen(e, b, t))
-    return e.b.select(e.b.op(arith.OrIOp, ahead, e.b.cmpf("uno", first, first)), a, b)
+def _choose(e: FunctionEmitter, opcode: str, a: SSAValue, b: SSAValue, t: ElementType) -> SSAValue:
+    """One of two small floats as it is (LLVM would narrow `maximum` to bf16, which x86 has not); NaN wins.
+
+    Equal values have equal bits, but for zeros: the signs decide between those, 0 being greater than -0.
+    """
+    first, second = widen(e, a, t), widen(e, b, t)
+    ahead = e.b.cmpf("ogt" if opcode == "maximum" else "olt", first, second)
+    bits = IntegerType(t.bits)
+    words = [e.b.op(arith.BitcastOp, value, type=bits) for value in (a, b)]
+    zero = e.b.op(arith.AndIOp if opcode == "maximum" else arith.OrIOp, *words)
+    word = e.b.select(e.b.cmpf("oeq", first, second), zero, words[1])
+    word = e.b.select(e.b.op(arith.OrIOp, ahead, e.b.cmpf("uno", first, first)), words[0], word)
+    return e.b.op(arith.BitcastOp, word, type=a.type)
 
 
 @rule("divide")
