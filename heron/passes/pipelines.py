@@ -132,6 +132,7 @@ def partition(*, blocks: bool = False) -> Pipeline:
             Late("layout.bitcast_decomposer", {"bitcast"}),
             # functions of reductions are called with values of their own types from here on
             ReducerOperandCaster(),
+            Late("expand.reduction_untupler", {"reduce", "reduce-window"}),
             # programs printed by a compiler may hold fusions of tuples, and some that no kernel can do
             Late("fusion.fusion_tuple_flattener", {"fusion"}),
             Late("fusion.fusion_legalizer", {"fusion"}, blocks=blocks),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -61,6 +62,13 @@ def _is_plain(s: Shape, init: Shape, body: Computation) -> bool:
     return body.root.shape.bare is t and [p.shape.bare for p in body.parameters] == [t, t]
 
 
+def reduced_shape(arrays: Sequence[Shape], dims: Sequence[int], body: Computation) -> Shape:
+    """An array of `dims`, or a tuple of as many as there are `arrays` where the reducer returns a tuple."""
+    if body.root.shape.is_tuple:
+        return tuple_([array(s.element_type, dims) for s in arrays])
+    return array(arrays[0].element_type, dims)
+
+
 def reduction_inputs(i: Instruction, operands: tuple[np.ndarray, ...]) -> tuple[combine.Arrays, combine.Arrays]:
     """The arrays, converted to the types reduced to, and the initial values."""
     count = len(operands) // 2
@@ -78,7 +86,7 @@ class Reduce(Op):
 
     Any number of arrays, then as many initial values; the order of combining is open.
 
-    Shape: the operand's without `dimensions`; a tuple of such for several arrays.
+    Shape: the operand's without `dimensions`; a tuple of such for several arrays, or a reducer that returns a tuple.
     """
 
     operands = ("operands_and_init_values*",)
@@ -95,12 +103,10 @@ class Reduce(Op):
         gone = attr(i, "dimensions")
         need_dims(i, "dimensions", gone, arrays[0].rank)
         kept = [n for d, n in enumerate(arrays[0].dims) if d not in gone]
-        if len(arrays) == 1:
-            return array(arrays[0].element_type, kept)
-        return tuple_([array(s.element_type, kept) for s in arrays])
+        return reduced_shape(arrays, kept, attr(i, "to_apply"))
 
     def evaluate(self, ev: Evaluation, i: Instruction, *operands: np.ndarray) -> object:
         arrays, inits = reduction_inputs(i, operands)
         types = tuple(o.shape.element_type for o in i.operands[len(arrays) :])
         results = combine.reduce(combine.Combiner(ev, i.to_apply, types), arrays, inits, tuple(i.dimensions))
-        return results[0] if len(results) == 1 else results
+        return results if i.shape.is_tuple else results[0]

@@ -7,11 +7,11 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from heron.hlo.ir.op import Attr, AttrKind, Op, Trait, op, reject
-from heron.hlo.ir.shape import PRED_SCALAR, Shape, scalar, tuple_
+from heron.hlo.ir.shape import PRED_SCALAR, Shape, scalar
 from heron.hlo.ir.window import Window
 from heron.hlo.meaning import batched, combine
-from heron.hlo.ops.reduce import need_reduction, reduction_inputs
-from heron.hlo.ops.rules import array, attr, default, need_arrays, need_same_type, need_signature
+from heron.hlo.ops.reduce import need_reduction, reduced_shape, reduction_inputs
+from heron.hlo.ops.rules import attr, default, need_arrays, need_same_type, need_signature
 
 if TYPE_CHECKING:
     from heron.hlo.ir.evaluation import Evaluation
@@ -55,15 +55,13 @@ class ReduceWindow(Op):
         arrays = need_reduction(i, operands, attr(i, "to_apply"))
         window = need_window(i, arrays[0].rank)
         dims = [w.output_size(n) for w, n in zip(window, arrays[0].dims, strict=True)]
-        if len(arrays) == 1:
-            return array(arrays[0].element_type, dims)
-        return tuple_([array(s.element_type, dims) for s in arrays])
+        return reduced_shape(arrays, dims, attr(i, "to_apply"))
 
     def evaluate(self, ev: Evaluation, i: Instruction, *operands: np.ndarray) -> object:
         arrays, inits = reduction_inputs(i, operands)
         types = tuple(o.shape.element_type for o in i.operands[len(arrays) :])
         results = combine.reduce_window(combine.Combiner(ev, i.to_apply, types), arrays, inits, i.window)
-        return results[0] if len(results) == 1 else results
+        return results if i.shape.is_tuple else results[0]
 
 
 @op("select-and-scatter")
