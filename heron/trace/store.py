@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import dataclasses
 import json
+import operator
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -24,11 +26,11 @@ def to_json(trace: Record) -> dict[str, Any]:
         "target": trace.target,
         "options": dict(trace.options),
         "stages": [dataclasses.asdict(s) for s in trace.stages],
-        "spans": [_flat(s) for s in trace.spans],
-        "passes": [_flat(p) for p in trace.passes],
-        "kernels": [_flat(k) for k in trace.kernels],
+        "spans": _flat(trace.spans),
+        "passes": _flat(trace.passes),
+        "kernels": _flat(trace.kernels),
         "thunks": dict(trace.thunks),
-        "decisions": [_flat(d) for d in trace.decisions],
+        "decisions": _flat(trace.decisions),
         "became": dict(trace.became),
         "memory": dict(trace.memory),
         "notes": list(trace.notes),
@@ -88,9 +90,13 @@ def load(trace: Record, path: str | Path) -> None:
     from_json(trace, data, str(path))
 
 
-def _flat(record: Any) -> dict[str, Any]:
-    """A record's fields, without the deep copies of `dataclasses.asdict`."""
-    return {name: getattr(record, name) for name in record.__slots__}
+def _flat(records: Sequence[Any]) -> list[dict[str, Any]]:
+    """The fields of records of one class, without the deep copies of `dataclasses.asdict`."""
+    if not records:
+        return []
+    names = records[0].__slots__
+    fields = operator.attrgetter(*names)
+    return [dict(zip(names, fields(r), strict=True)) for r in records]
 
 
 def _stage(data: dict[str, Any]) -> Stage:

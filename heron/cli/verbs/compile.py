@@ -24,6 +24,7 @@ from heron.cli.common import (
 )
 from heron.cli.devices import devices_option, with_counts
 from heron.cli.progress import kept_when_interrupted, progress
+from heron.collector import collector_paused
 from heron.errors import HeronError
 from heron.records import dataclass
 from heron.trace import Trace
@@ -200,17 +201,22 @@ class Wanted:
 
             archive.save(executable, str(self.output))
         if recording is not None:
-            assert isinstance(executable.stages, Stages)
-            recording.finish(executable.stages.compilation)
-        if self.is_trace:
-            trace.save(str(self.output))
-        if self.view is not None:
-            from heron.view.page import write
-
-            write(trace, self.view)
+            with collector_paused():  # its walk over the compiled program would take longer than the writing
+                self._keep(recording, executable)
         if self.stage is not None:
             self.give(executable.stage(self.stage))
         elif self.as_json:
             print_json(trace.to_json())
         else:
             print_text(trace.summary())
+
+    def _keep(self, recording: Recording, executable: Executable) -> None:
+        """Write the trace, the page or both."""
+        assert isinstance(executable.stages, Stages)
+        recording.finish(executable.stages.compilation)
+        if self.is_trace:
+            executable.trace.save(str(self.output))
+        if self.view is not None:
+            from heron.view.page import write
+
+            write(executable.trace, self.view)
