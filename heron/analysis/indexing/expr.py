@@ -1,7 +1,7 @@
 """Affine integer expressions with floor division and modulo: how an output index becomes an input index.
 
-Expressions are immutable and interned (`Dim(0) is Dim(0)`), so equality is identity in practice and every memo
-table in the compiler can key on them. `Dim(i)` and `Sym(i)` are the variables of an `IndexingMap`; the operators
+Expressions are immutable and interned (`Dim(0) is Dim(0)`), so equality is identity and every memo table in the
+compiler can key on them. `Dim(i)` and `Sym(i)` are the variables of an `IndexingMap`; the operators
 `+ - * // %` fold what is certain without knowing ranges. What needs ranges is in `simplify.py`.
 
 Source: the affine expressions of MLIR (mlir/include/mlir/IR/AffineExpr.h), which XLA's indexing maps are made of.
@@ -20,15 +20,8 @@ ExprLike: TypeAlias = "Expr | int"
 class Expr:
     """An integer expression; see `Dim`, `Sym`, `Const`, `Add`, `Mul`, `FloorDiv`, `Mod`."""
 
-    __slots__ = ("_hash", "sort_key")
-    _hash: int
+    __slots__ = ("sort_key",)
     sort_key: tuple[Any, ...]  # canonical order of the terms of a sum
-
-    def __hash__(self) -> int:
-        return self._hash
-
-    def __eq__(self, other: object) -> bool:
-        return self is other
 
     def __add__(self, other: ExprLike) -> Expr:
         return add(self, as_expr(other))
@@ -98,7 +91,6 @@ class _Variable(Expr):
             return known
         self = object.__new__(cls)
         self.index = index
-        self._hash = hash((cls.__name__, index))
         self.sort_key = (cls.rank, index)
         cls._table[index] = self
         return self
@@ -146,7 +138,6 @@ class Const(Expr):
             return known
         self = object.__new__(cls)
         self.value = int(value)
-        self._hash = hash(("Const", self.value))
         self.sort_key = (9, self.value)
         cls._table[self.value] = self
         return self
@@ -183,7 +174,6 @@ class BinaryExpr(Expr):
             return known
         self = object.__new__(cls)
         self.lhs, self.rhs = a, b
-        self._hash = hash((cls.__name__, a, b))
         self.sort_key = (*_leading_variable(a), cls.rank, a.sort_key, b.sort_key)
         cls._table[key] = self
         return self
