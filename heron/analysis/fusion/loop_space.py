@@ -26,6 +26,7 @@ from heron.analysis.indexing.hlo_maps import (
     pad_index,
     to_memory,
 )
+from heron.analysis.indexing.positions import position_sum
 from heron.analysis.indexing.simplify import Simplifier, simplifier
 from heron.hlo.facts import is_tuple_op
 from heron.hlo.ir.instruction import Instruction
@@ -40,11 +41,13 @@ class Read(NamedTuple):
     """An instruction that every point of a loop reads, and where, as expressions over the loop's dimensions.
 
     ``address``: the offset in memory, for parameters and constants; None for values computed from the index.
+    ``position``: the value itself, where it is a sum of indices.
     """
 
     instruction: Instruction
     index: Index
     address: Expr | None
+    position: Expr | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -142,6 +145,8 @@ def walk(
             stack.append(part)
         elif not called and i.opcode == "pad" and (part := _padded_part(i, at, ranges)) is not None:
             stack.append(part)
+        elif not called and stop is None and (position := _position(i, at)) is not None:
+            found.append(Read(i, at, None, ranges.simplify(position)))
         elif called or not moves_elements(i) or (stop is not None and stop(i, at)):
             found.append(Read(i, at, None))
         else:
@@ -161,6 +166,11 @@ def concatenated_part(i: Instruction, at: Index, ranges: Simplifier) -> tuple[In
             return operand, (*at[:d], ranges.simplify(at[d] - Const(offset)), *at[d + 1 :])
         offset += size
     return None
+
+
+def _position(i: Instruction, at: Index) -> Expr | None:
+    """The value of an iota, or of a sum of iotas, as an expression of the index."""
+    return at[i.attrs["iota_dimension"]] if i.opcode == "iota" else position_sum(i, at)
 
 
 def _padded_part(i: Instruction, at: Index, ranges: Simplifier) -> tuple[Instruction, Index] | None:
@@ -238,8 +248,9 @@ def joined_runs(reads: Iterable[Read], sizes: tuple[int, ...], stores: Sequence[
     for address in stores:
         _keep_joined(joined, sizes, address)
     for read in reads:
-        if read.address is not None:
-            _keep_joined(joined, sizes, read.address)
+        stepped = read.address if read.address is not None else read.position
+        if stepped is not None:
+            _keep_joined(joined, sizes, stepped)
             continue
         for e in read.index:
             _keep_apart(joined, e)

@@ -13,9 +13,11 @@ from xdsl.dialects.builtin import IntegerType
 from xdsl.ir import Operation, SSAValue
 
 from heron.analysis.indexing.hlo_maps import Index
+from heron.analysis.indexing.positions import position_sum
 from heron.codegen.elemental import complex as complex_rules
 from heron.codegen.elemental.emitter import FunctionEmitter
 from heron.codegen.elemental.floats import is_small, narrow, widen
+from heron.codegen.elemental.positions import index_to_scalar
 from heron.codegen.elemental.registry import rule
 from heron.codegen.elemental.values import Value, pair_of, scalar_of
 from heron.hlo.ir.instruction import Instruction
@@ -41,6 +43,9 @@ _ROUNDING = {
 
 @rule(*_BINARY)
 def _binary(e: FunctionEmitter, i: Instruction, index: Index) -> Value:
+    position = position_sum(i, index)
+    if position is not None:
+        return index_to_scalar(e, e.simplify((position,))[0], i.shape.element_type)
     a, b = e.operands(i, index)
     return binary(e, i.opcode, a, b, i.shape.element_type)
 

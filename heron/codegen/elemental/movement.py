@@ -7,15 +7,14 @@ from xdsl.dialects import arith
 from xdsl.dialects.builtin import BytesAttr, DenseIntOrFPElementsAttr
 from xdsl.ir import Attribute, SSAValue
 
-from heron.analysis.indexing.expr import Const, Expr
 from heron.analysis.indexing.hlo_maps import Index, moves_elements, operand_index, pad_index
 from heron.codegen.elemental.constants import scalar_constant
 from heron.codegen.elemental.emitter import FunctionEmitter
-from heron.codegen.elemental.floats import is_small, narrow
 from heron.codegen.elemental.logic import select
+from heron.codegen.elemental.positions import index_to_scalar
 from heron.codegen.elemental.registry import rule
-from heron.codegen.elemental.values import Pair, Value, scalar_of
-from heron.codegen.ir.types import F32, I32, I64, INDEX, scalar_type, tensor_type
+from heron.codegen.elemental.values import Value
+from heron.codegen.ir.types import I64, INDEX, tensor_type
 from heron.hlo.facts import is_given
 from heron.hlo.ir import types
 from heron.hlo.ir.instruction import Instruction
@@ -90,22 +89,6 @@ def _device_id(e: FunctionEmitter, i: Instruction, index: Index) -> Value:
 def _iota(e: FunctionEmitter, i: Instruction, index: Index) -> Value:
     d: int = i.iota_dimension
     return index_to_scalar(e, index[d], i.shape.element_type)
-
-
-def index_to_scalar(e: FunctionEmitter, position: Expr, t: ElementType) -> Value:
-    """An index as a number of type `t`."""
-    if t.is_complex:
-        part = scalar_of(index_to_scalar(e, position, t.component))
-        return Pair(part, e.b.floating(0.0, scalar_type(t.component)))
-    if isinstance(position, Const):
-        return scalar_constant(e, position.value, t)
-    value = e.index_value(position)
-    if not t.is_float:
-        return e.b.op(arith.IndexCastOp, value, type=scalar_type(t))
-    # 32-bit conversions vectorise on every CPU, 64-bit ones do not
-    wide = I32 if e.range_of(position)[1] < 2**31 else I64
-    number = e.b.op(arith.IndexCastOp, value, type=wide)
-    return narrow(e, e.b.op(arith.SIToFPOp, number, type=F32 if is_small(t) else scalar_type(t)), t)
 
 
 def scalar_to_index(e: FunctionEmitter, value: SSAValue, t: ElementType) -> SSAValue:

@@ -9,7 +9,7 @@ from xdsl.ir import SSAValue
 from heron.analysis.indexing.expr import Const
 from heron.analysis.indexing.hlo_maps import Index
 from heron.codegen.elemental.emitter import FunctionEmitter
-from heron.codegen.elemental.movement import index_to_scalar
+from heron.codegen.elemental.positions import index_to_scalar
 from heron.codegen.elemental.registry import rule
 from heron.codegen.elemental.values import Value, scalar_of
 from heron.hlo.calls.lapack import PIVOTS

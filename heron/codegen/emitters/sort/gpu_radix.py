@@ -18,7 +18,7 @@ from heron.analysis.fusion.sort_keys import Key
 from heron.analysis.indexing.expr import Const, Expr
 from heron.analysis.indexing.hlo_maps import Index, delinearize
 from heron.codegen.elemental import FunctionEmitter, Value
-from heron.codegen.elemental.movement import index_to_scalar
+from heron.codegen.elemental.positions import index_to_scalar
 from heron.codegen.emitters.base import Frame
 from heron.codegen.emitters.control_words import add, control_shape
 from heron.codegen.emitters.loops import at_most
