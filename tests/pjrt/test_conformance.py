@@ -115,6 +115,12 @@ def test_what_is_missed_is_what_the_cpu_passes() -> None:
     assert {t: o.outcome for t, o in report.missed.items()} == {"a": "skipped", "c": "absent"}
 
 
+def test_a_file_that_does_not_load_has_no_absent_tests() -> None:
+    report = FileReport(Path("x_test.py"), cpu=Record({"a": Outcome("passed")}, ["a"]))
+    report.heron = Record({"/tests/x_test.py": Outcome("crashed", "took too long")})
+    assert report.missed == {"a": Outcome("not run", "not run, the file did not load: took too long")}
+
+
 def test_a_folder_without_tests(tmp_path: Path) -> None:
     with pytest.raises(HeronError, match="PJRT023"):
         runner.files_of(tmp_path)

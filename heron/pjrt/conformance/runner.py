@@ -86,8 +86,14 @@ class FileReport:
     @property
     def missed(self) -> dict[str, Outcome]:
         """The tests of these that heron does not pass."""
-        outcomes = {t: self.heron.outcomes.get(t, _ABSENT) for t in self.wanted}
+        outcomes = {t: self.heron.outcomes.get(t, self._not_run) for t in self.wanted}
         return {t: o for t, o in outcomes.items() if o.outcome != "passed"}
+
+    @property
+    def _not_run(self) -> Outcome:
+        """The outcome of a test that heron's record does not have."""
+        whole = next((o for t, o in self.heron.outcomes.items() if t.endswith(self.file.name)), None)
+        return _ABSENT if whole is None else Outcome("not run", f"not run, the file did not load: {whole.error}")
 
 
 def files_of(path: Path) -> list[Path]:
