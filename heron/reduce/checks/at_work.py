@@ -16,7 +16,7 @@ _PLACES = 16
 
 
 class Places:
-    """Where the threads of the process are, looked at now and then. The caller's own thread does not count."""
+    """The places of the threads of the process, looked at now and then. The caller's own thread does not count."""
 
     def __init__(self) -> None:
         self._times: Counter[str] = Counter()
