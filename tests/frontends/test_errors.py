@@ -27,7 +27,21 @@ CASES = [
     ("SHLO003", body("%0 = stablehlo.add %a, %aa : tensor<4x6xf32>"), "did you mean '%a'?", 2),
     ("SHLO003", body("%i = stablehlo.add %a, %a : tensor<4x6xf32>"), "defined twice", 2),
     ("SHLO004", body("%0 = stablehlo.negate %a : (tensor<4x6xf32>) -> tensor<6x4xf32>"), "the text says f32[6,4]", 2),
-    ("SHLO004", body("%0 = stablehlo.reshape %a : (tensor<4x6xf32>) -> tensor<24xf32>", "%0"), "do not fit", 1),
+    ("SHLO004", body("%0 = stablehlo.reshape %a : (tensor<4x6xf32>) -> tensor<24xf32>", "%0"), "says f32[4,6]", 3),
+    ("SHLO004", body("return %i : tensor<i32>"), "do not fit", 1),
+    ("SHLO004", body("return %a, %i : tensor<4x6xf32>"), "2 operands but 1 types", 2),
+    ("SHLO004", body('"func.return"(%a) : (tensor<4x6xf64>) -> ()'), "the text says f64[4,6]", 2),
+    (
+        "SHLO004",
+        body(
+            "%z = stablehlo.constant dense<0.0> : tensor<f32>\n"
+            "%0 = stablehlo.reduce(%a init: %z) across dimensions = [0, 1] : (tensor<4x6xf32>, tensor<f32>) -> tensor<f32>\n"
+            "reducer(%x: tensor<f32>, %y: tensor<f32>) {\n%1 = stablehlo.add %x, %y : tensor<f32>\n"
+            "stablehlo.return %1 : tensor<f64>\n}"
+        ),
+        "operand 0 of stablehlo.return is f32[]",
+        6,
+    ),
     (
         "SHLO004",
         body("%0 = stablehlo.convert %a : (tensor<4x6xf32>) -> tensor<4x6x!quant.uniform<i8:f32, 0.1>>"),

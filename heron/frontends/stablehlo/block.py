@@ -213,7 +213,9 @@ class Block:
         for op in region.operations:
             if op.name in RETURNS:
                 self.metadata, self.hint = origin(op.place)
-                return [values.get(o) or self.value(o, op) for o in op.operands]
+                operands = [values.get(o) or self.value(o, op) for o in op.operands]
+                _check_returned(op, operands)
+                return operands
             lower = RULES.get(op.name)
             if lower is None:
                 unknown(op)
@@ -291,6 +293,17 @@ class Block:
         """A constant from its text; equal text gives the same instruction."""
         token, shape = op.words[0], op.types[0]
         return self.constant(token, shape, lambda: dense(token, shape))
+
+
+def _check_returned(op: Operation, operands: Sequence[Instruction]) -> None:
+    """Raise SHLO004 for a return of values that are not of the types that it states."""
+    if op.given is None:
+        return
+    if len(op.given) != len(operands):
+        op.fail("SHLO004", f"{op.name} has {len(operands)} operands but {len(op.given)} types")
+    for n, (i, stated) in enumerate(zip(operands, op.given, strict=True)):
+        if i.shape is not stated and not fits(i.shape, stated):
+            op.fail("SHLO004", f"operand {n} of {op.name} is {i.shape.bare}", why=f"the text says {stated.bare}")
 
 
 def _inferred(i: Instruction) -> Shape:

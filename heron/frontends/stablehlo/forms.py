@@ -105,19 +105,22 @@ class Forms(Attributes):
         if self.tokens[self.n] == "{":
             op.attrs = {**op.attrs, **self.dictionary()}
         if self.accept(":"):
-            op.types = self.result_types(len(op.results))
+            op.given, op.types = self.stated_types(len(op.results))
         elif op.results:
             self.unexpected("':' and the types")
 
-    def result_types(self, count: int) -> tuple[Shape, ...]:
-        """Result types behind the colon: of a function type, behind an arrow, or the last of a list."""
+    def stated_types(self, count: int) -> tuple[tuple[Shape, ...] | None, tuple[Shape, ...]]:
+        """The types behind the colon, of the operands and of `count` results: those of a function type, or on the sides
+        of an arrow. A list is of the operands where there are no results, and else ends with the results' types."""
         token = self.tokens[self.n]
         if token[:1] == "(":
-            return self.signature()[1]
+            return self.signature()
         listed = self.type_list()
         if self.accept("->"):
-            return self.results()
-        return listed[len(listed) - count :] if count < 2 else listed
+            return listed, self.results()
+        if not count:
+            return listed, ()
+        return None, listed[len(listed) - count :] if count < 2 else listed
 
     def operands(self) -> list[str]:
         """``(%a, %b)``."""

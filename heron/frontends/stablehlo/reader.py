@@ -295,7 +295,7 @@ class Reader(Forms):
         if self.tokens[self.n] == "{":
             op.attrs = {**op.attrs, **self.dictionary()}
         self.expect(":")
-        op.types = self.signature()[1]
+        op.given, op.types = self.signature()
 
     def need_dialect(self, op: Operation) -> None:
         """Raise SHLO002 for a name that cannot be an operation's, before its form is guessed."""

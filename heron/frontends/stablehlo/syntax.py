@@ -38,9 +38,12 @@ class FunctionType(NamedTuple):
 
 
 class Operation:
-    """One operation. ``results`` and ``operands`` are SSA names; `types` are those of the results."""
+    """One operation. ``results`` and ``operands`` are SSA names; `types` are those of the results.
 
-    __slots__ = ("source", "at", "name", "results", "operands", "words", "attrs", "regions", "types", "place")
+    ``given``: the types of the operands; None where the form does not state them.
+    """
+
+    __slots__ = ("source", "at", "name", "results", "operands", "words", "attrs", "regions", "types", "given", "place")
 
     def __init__(self, source: Source, at: int, name: str, results: list[str]) -> None:
         self.source, self.at, self.name, self.results = source, at, name, results
@@ -49,6 +52,7 @@ class Operation:
         self.attrs: dict[str, Any] = {}
         self.regions: list[Region] = []
         self.types: tuple[Shape, ...] = ()
+        self.given: tuple[Shape, ...] | None = None
         self.place: int = 0  # token of its `loc`, 0 when it has none
 
     def retyped(self, types: Sequence[Shape]) -> Operation:

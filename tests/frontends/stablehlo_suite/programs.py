@@ -166,6 +166,7 @@ def checked(case: Case, *, hide: bool = False) -> Checked:
         return _parallel(program, function, operations, runs, pairs, checks, types)
     last.operands = [name for pair in pairs for name in pair]
     function.results = [(types[o], {}) for o in last.operands]
+    last.given = None
     function.body.operations = operations
     program.functions["main"] = function
     if hide and not polymorphic(program):
@@ -225,6 +226,7 @@ def _parallel(
     assert function.body is not None
     function.body.operations = [*before, *after, last]
     function.results = [(types[o], {}) for o in last.operands]
+    last.given = None
     source = program.source
     alone = Program(source, functions={**program.functions, "main": replace(program.functions[name], name="main")})
     constants = Program(source, functions={"main": function})

@@ -42,6 +42,7 @@ def combiner(b: Block, op: Operation, n: int) -> Computation:
             first, last = region.operations
             code = opcode(first.name)
             applies = first.operands == arguments and last.operands == first.results and last.name in RETURNS
+            applies = applies and last.given in (None, first.types)
             if applies and not first.attrs and _is_binary(code) and first.types == (types[1],):
                 return b.importer.reducer(code, types[0].element_type)
     return b.region(op, n, "reducer")
