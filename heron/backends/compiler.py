@@ -14,6 +14,7 @@ from dataclasses import field
 from functools import cached_property
 from typing import TYPE_CHECKING
 
+from heron.backends.calls.collectives import refuse_absent
 from heron.backends.devices import ONE, Devices
 from heron.backends.lower import KernelUse, LoweredProgram, Lowering
 from heron.backends.machine import no_stage
@@ -116,6 +117,7 @@ class Compilation:
         return self.lowered
 
     def _lower(self, trace: Trace) -> LoweredProgram:
+        refuse_absent(self.source)
         buffers = self.buffers
         with trace.stage("emit"):
             lowered = Lowering(self.scheduled, buffers, self.machine, trace).program()

@@ -19,6 +19,7 @@ from heron.codegen.native.collectives import fits_slot
 from heron.errors import HeronError
 from heron.hlo.facts import having
 from heron.hlo.ir.instruction import Instruction
+from heron.hlo.ir.module import Module
 from heron.hlo.ir.op import Trait
 from heron.hlo.ir.shape import Shape, ShapeIndex
 from heron.hlo.meaning.batched import simple_opcode
@@ -52,6 +53,30 @@ def collective(lowering: Lowering, i: Instruction) -> list[Thunk]:
     if rule is None or i.attrs.get("slice_sizes") is not None:
         raise _refused(i, lowering.target.name)
     return [rule(_Collective(lowering, i))]
+
+
+def refuse_absent(module: Module) -> None:
+    """Raise GEN012 for a collective that names other devices in a program for one, ahead of passes that would leave it.
+
+    Branches do not count: passes may take them away.
+    """
+    if Devices.of(module).count > 1:
+        return
+    work, seen = [module.entry], {module.entry}
+    while work:
+        for i in work.pop().instructions:
+            if i.opcode in COLLECTIVES and _names_others(i, module):
+                raise _alone(i)
+            new = [c for c in i.called if c not in seen] if i.opcode != "conditional" else []
+            seen.update(new)
+            work += new
+
+
+def _names_others(i: Instruction, module: Module) -> bool:
+    pairs = i.attrs.get("source_target_pairs") or ()
+    if any(device for pair in pairs for device in pair):
+        return True
+    return "replica_groups" in i.op.attributes and any(len(group) > 1 for group in device_groups(i, module))
 
 
 def transfer(lowering: Lowering, i: Instruction) -> list[Thunk]:
