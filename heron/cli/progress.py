@@ -1,15 +1,21 @@
-"""A bar on stderr with the current step of a long compile; only on a terminal, and only after a short delay."""
+"""A bar or a line on stderr with the current step of long work; only on a terminal, and only after a short delay."""
 
 from __future__ import annotations
 
 import contextlib
 import sys
 import threading
-from collections.abc import Iterator
+import time
+from collections.abc import Callable, Iterator
+from typing import TYPE_CHECKING
 
 from heron.trace import Trace
 
+if TYPE_CHECKING:
+    from heron.evaluator.walker import Watcher
+
 _PATIENCE = 0.7  # seconds of silence before the bar appears
+_PAUSE = 0.1  # seconds between changes of a line
 #: the stages of a compile in order; those that a target has take a part of the bar each
 _STAGES = ("hlo", "fused", "scheduled", "buffers", "emit", "llvm", "ptx", "machine code")
 
@@ -44,6 +50,43 @@ def progress(trace: Trace, what: str) -> Iterator[None]:
         trace.on_event = None
         timer.cancel()
         bar.stop()
+
+
+@contextlib.contextmanager
+def at_step(first: str) -> Iterator[Callable[[str], None]]:
+    """A line on a terminal, beginning with `first`, that each call replaces; after a delay, and nothing elsewhere."""
+    if not sys.stderr.isatty():
+        yield lambda _: None
+        return
+    from rich.console import Console
+    from rich.markup import escape
+
+    status = Console(stderr=True).status(escape(first))
+    timer = threading.Timer(_PATIENCE, status.start)
+    timer.daemon = True
+    told = 0.0
+
+    def say(text: str) -> None:
+        nonlocal told
+        if time.monotonic() - told >= _PAUSE:
+            told = time.monotonic()
+            status.update(escape(text))
+
+    timer.start()
+    try:
+        yield say
+    finally:
+        timer.cancel()
+        status.stop()
+
+
+@contextlib.contextmanager
+def evaluation(name: str) -> Iterator[Watcher | None]:
+    """Show the instruction that the evaluator has computed last: a function that is to be told of each; None where
+    nothing is shown."""
+    what = f"evaluating {name}"
+    with at_step(what) as say:
+        yield (lambda i, _: say(f"{what}: %{i.name}")) if sys.stderr.isatty() else None
 
 
 def stages_done(trace: Trace) -> int:

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 import click
 
 from heron.cli.common import print_json, print_text
+from heron.cli.progress import at_step
 
 if TYPE_CHECKING:
     from heron.reduce.case import Case
@@ -35,21 +36,8 @@ def shown(start: Case) -> Iterator[Callable[[Progress], None]]:
 
         yield tell
         return
-    with on_terminal("is the fault there each time?") as say:
+    with at_step("is the fault there each time?") as say:
         yield lambda p: say(_state(start, p))
-
-
-@contextlib.contextmanager
-def on_terminal(first: str) -> Iterator[Callable[[str], None]]:
-    """A line on a terminal that each call replaces, beginning with `first`; nothing elsewhere."""
-    if not sys.stderr.isatty():
-        yield lambda _: None
-        return
-    from rich.console import Console
-    from rich.markup import escape
-
-    with Console(stderr=True).status(escape(first)) as status:
-        yield lambda text: status.update(escape(text))
 
 
 def _state(start: Case, p: Progress) -> str:

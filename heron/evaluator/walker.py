@@ -187,18 +187,18 @@ class Evaluator:
         return found
 
 
-def evaluate(module: Module, *arrays: np.ndarray) -> list[np.ndarray]:
+def evaluate(module: Module, *arrays: np.ndarray, on_value: Watcher | None = None) -> list[np.ndarray]:
     """The outputs of `module` (tuples flattened, tokens left out) on inputs with its parameters' dtypes and shapes.
 
     A dynamic dimension (``<=N``) of an input may have any size up to its bound, and outputs have their actual sizes.
-    The program runs on one device; `evaluate_devices` runs it on several.
+    The program runs on one device; `evaluate_devices` runs it on several. ``on_value``: as for `Evaluator`.
 
     Raises EVAL001 (an op cannot be evaluated), EVAL002 (wrong number of inputs), EVAL003 (wrong dtype or shape),
     EVAL004 (an op needs devices that are not there), EVAL007 (the host gives nothing), EVAL008 (elements beyond an
     array's actual size), EVAL009 (a size beyond its bound), or the verifier's rule that an unverified program breaks.
     """
     with blaming(module):
-        return flatten(Evaluator(module).run(*arrays))
+        return flatten(Evaluator(module, on_value).run(*arrays))
 
 
 def evaluate_devices(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from heron.evaluator.walker import Watcher
 from heron.hlo.ir.computation import Computation
 from heron.hlo.ir.instruction import Instruction
 from heron.hlo.ir.module import Module
@@ -13,14 +14,16 @@ from heron.reduce.edits.windows import is_fixed
 from heron.reduce.recorded import Recorded
 
 
-def extract(case: Case, chosen: Instruction) -> Case:
+def extract(case: Case, chosen: Instruction, on_value: Watcher | None = None) -> Case:
     """The program that computes `chosen`, an instruction of any computation of the case, from its operands.
 
     Operands become parameters with the values that the evaluator gives them, at first if it gives several, as in a
-    loop; constants stay. Raises the verifier's rule where the instruction means nothing by itself, such as the second
-    half of an asynchronous op.
+    loop; constants stay. ``on_value``: told of each value on the way.
+
+    Raises the verifier's rule where the instruction means nothing by itself, such as the second half of an asynchronous
+    op.
     """
-    recorded = Recorded(case.module, case.inputs)
+    recorded = Recorded(case.module, case.inputs, on_value=on_value)
     module = Module(chosen.name)
     module.set_counts(case.module.replica_count, case.module.num_partitions)
     entry, copies = Computation("entry"), CloneContext(module, "")

@@ -9,6 +9,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from heron.evaluator import Evaluator, flatten
+from heron.evaluator.walker import Watcher
 from heron.hlo.ir.evaluation import Value
 from heron.hlo.ir.instruction import Instruction
 from heron.hlo.ir.module import Module
@@ -30,10 +31,17 @@ class Recorded:
 
     Args:
         is_read: whether the values matter; if not, they are ones.
+        on_value: told of each instruction and its value as it is computed.
     """
 
-    def __init__(self, module: Module, inputs: Sequence[np.ndarray], is_read: bool = True) -> None:
-        self._is_read = is_read
+    def __init__(
+        self,
+        module: Module,
+        inputs: Sequence[np.ndarray],
+        is_read: bool = True,
+        on_value: Watcher | None = None,
+    ) -> None:
+        self._is_read, self._on_value = is_read, on_value
         self._module, self._inputs = module, inputs
         self._values: dict[str, list[np.ndarray]] | None = None
 
@@ -59,6 +67,8 @@ class Recorded:
         def keep(i: Instruction, value: Value) -> None:
             if time.monotonic() > end:
                 raise TimeoutError
+            if self._on_value is not None:
+                self._on_value(i, value)
             if i.name not in found:
                 found[i.name] = flatten(value)
 

@@ -11,6 +11,7 @@ from heron.cli import progress
 from heron.cli.main import INTERRUPTED, invoke
 from heron.cli.progress import stages_done
 from heron.trace import Trace
+from tests.support import counting_loop
 
 SOFTMAX = str(Path(__file__).parent.parent.parent / "examples" / "softmax.small.hlo")
 
@@ -23,15 +24,37 @@ def test_stages_done_counts_up_to_the_latest() -> None:
             assert stages_done(trace) == done
 
 
-def test_a_terminal_shows_stage_and_step(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+def make_terminal(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Make stderr a terminal that shows steps at once."""
     monkeypatch.setattr(sys.stderr, "isatty", lambda: True, raising=False)
     monkeypatch.setattr(progress, "_PATIENCE", 0.0)
+    monkeypatch.setattr(progress, "_PAUSE", 0.0)
     monkeypatch.setenv("FORCE_COLOR", "1")
     monkeypatch.setenv("TERM", "xterm")
     monkeypatch.setenv("COLUMNS", "200")
+
+
+def test_a_terminal_shows_stage_and_step(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    make_terminal(monkeypatch)
     assert invoke(["compile", SOFTMAX]) == 0
     shown = capsys.readouterr().err
     assert "compiling jit__lambda for cpu" in shown and "steps)" in shown
+
+
+def test_a_terminal_shows_the_step_of_the_evaluator(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    make_terminal(monkeypatch)
+    loop = tmp_path / "loop.hlo"
+    loop.write_text(counting_loop(3000, 64))
+    for words in (["eval"], ["extract", "%y", "-o", str(tmp_path / "y")]):
+        assert invoke([words[0], str(loop), *words[1:], "--random", "0"]) == 0
+        assert "evaluating counting: %" in capsys.readouterr().err
+
+
+def test_elsewhere_nothing_is_shown(capsys: pytest.CaptureFixture[str]) -> None:
+    assert invoke(["eval", SOFTMAX, "--random", "0"]) == 0
+    assert not capsys.readouterr().err
 
 
 def test_an_interrupted_compile_leaves_its_trace(

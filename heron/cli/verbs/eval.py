@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from functools import partial
 from typing import TYPE_CHECKING
 
 import click
@@ -12,6 +13,7 @@ from heron.cli import room
 from heron.cli.common import examples, file_argument, json_option, late, load_module, timeout_option
 from heron.cli.devices import counts, devices_option, own_jobs, settle
 from heron.cli.job import Job, job_options
+from heron.cli.progress import evaluation
 from heron.trace.summary import seconds
 
 if TYPE_CHECKING:
@@ -50,7 +52,9 @@ def command(file: str, job: Job, devices: tuple[int | None, int] | None, timeout
 
     arrays = job.arrays(module)
     start = time.perf_counter()
-    outputs = flat(watched(lambda: evaluate(module, *arrays), timeout or 0, lambda: late("evaluation", timeout)))
+    with evaluation(module.name) as on_value:
+        work = partial(evaluate, module, *arrays, on_value=on_value)
+        outputs = flat(watched(work, timeout or 0, lambda: late("evaluation", timeout)))
     spent = time.perf_counter() - start
     _say(module, "", spent, as_json)
     return job.finish(arrays, outputs, {"module": module.name, "target": "evaluator", "run_seconds": spent}, as_json)

@@ -65,6 +65,7 @@ def command(
     """
     from heron import files
     from heron.cli import values
+    from heron.cli.progress import evaluation
     from heron.cli.verbs.reduce import read_case
     from heron.evaluator import evaluate
     from heron.reduce.extracting import extract
@@ -77,8 +78,9 @@ def command(
     elif stage is not None:
         case = _at_stage(case, stage, target, options)
     chosen = _named(case, name or "")
-    found = extract(case, chosen)
-    outputs = evaluate(found.module, *found.inputs) if found.module.replica_count == 1 else []
+    with evaluation(case.module.name) as on_value:
+        found = extract(case, chosen, on_value)
+        outputs = evaluate(found.module, *found.inputs, on_value=on_value) if found.module.replica_count == 1 else []
     folder = Path(output or f"{chosen.name}.extracted")
     _make(folder)
     files.write_text(folder / _PROGRAM, found.text)
@@ -102,11 +104,15 @@ def _make(folder: Path) -> None:
 
 def _kernel(case: Case, kernel: str, target: str, options: Options) -> tuple[Case, str]:
     """The scheduled program and the name of the instruction that a kernel computes. Raises CLI076 for another name."""
+    from heron.cli.progress import progress
     from heron.compiling import compile
     from heron.hlo.text import parse
     from heron.reduce.case import Case
+    from heron.trace import Trace
 
-    executable = compile(case.module, target, options.replace(cache=False))
+    trace = Trace()
+    with progress(trace, f"compiling {case.module.name} for {target}"):
+        executable = compile(case.module, target, options, trace)
     found = {k.name: k for k in executable.kernels}
     if kernel not in found or not found[kernel].instructions:
         hint = _nearest(kernel, list(found))
@@ -117,10 +123,13 @@ def _kernel(case: Case, kernel: str, target: str, options: Options) -> tuple[Cas
 def _at_stage(case: Case, stage: str, target: str, options: Options) -> Case:
     from heron import targets
     from heron.backends.compiler import Compilation
+    from heron.cli.progress import progress
     from heron.reduce.case import Case
     from heron.trace import Trace
 
-    module = Compilation(case.module, targets.get(target), options, Trace()).passes(stage)
+    trace = Trace()
+    with progress(trace, f"compiling {case.module.name} for {target}"):
+        module = Compilation(case.module, targets.get(target), options, trace).passes(stage)
     return Case(module.clone(), case.inputs)
 
 

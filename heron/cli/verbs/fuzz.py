@@ -73,7 +73,7 @@ def command(output: str, reducing: float, as_json: bool, **asked: Any) -> int:
     Each finding is a folder with the smallest program, its inputs, a README and a script. The same seed tries the same
     programs. The exit code is 1 if something was found.
     """
-    from heron.cli.reduce_report import on_terminal
+    from heron.cli.progress import at_step
     from heron.cli.verbs.reduce import need_machines
     from heron.fuzz.filing import Files
     from heron.fuzz.searching import Hunt, Tally, hunt
@@ -97,7 +97,7 @@ def command(output: str, reducing: float, as_json: bool, **asked: Any) -> int:
     extra = quoted("-O", asked["settings"]) + quoted("--load", tuple(str(Path(p).resolve()) for p in asked["loads"]))
     found, tally = Files(Path(output), plan, reducing, extra), Tally()
     try:
-        with on_terminal("trying the first programs") as say:
+        with at_step("trying the first programs") as say:
             for trial, finding in hunt(plan, tally, lambda t: say(f"{t.tried} programs, {len(found.filed)} findings")):
                 if finding.kind == "load":
                     raise other_fault(finding)
