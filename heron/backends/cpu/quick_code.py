@@ -1,9 +1,9 @@
 """The kernels that LLVM's optimiser is spared: those that together take next to nothing of a program's time.
 
 To optimise a kernel and to choose its instructions with care takes LLVM some milliseconds, whatever it computes. Code
-that is made without care is there in a tenth of that, and a call takes longer by about the time estimated here: for a
-kernel of a fraction of a microsecond, care pays after thousands of calls. Most kernels of small programs are of this
-kind. By a cost estimate only, as all decisions of this folder.
+that is made without care is there in a tenth of that, and a call takes longer by one to three times the time that is
+estimated here: for a kernel of a fraction of a microsecond, care pays after thousands of calls. Most kernels of small
+programs are of this kind. By a cost estimate only, as all decisions of this folder.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from heron.backends.lower import KernelUse, LoweredProgram
 from heron.trace import Decision
 
 #: seconds of a call of the program that one kernel may take, and all of these kernels together
-_EACH, _TOGETHER = 0.5e-6, 3e-6
+_EACH, _TOGETHER = 0.3e-6, 1.5e-6
 
 
 def decisions(lowered: LoweredProgram) -> list[Decision]:
