@@ -21,8 +21,8 @@ EFFICIENCY = ((128 * 128, 0.75), (64 * 128, 0.6), (64 * 64, 0.45), (64 * 32, 0.3
 LIBRARY_LEAD = 0.85 / 0.75
 #: the part of plain arithmetic's peak that products of types with no matrix units reach here, and in a library
 PLAIN_PRODUCT, LIBRARY_PRODUCT = 0.4, 0.8
-#: multiply-adds of a product that a thread does in a row at most: they are written out one by one
-UNROLLED = 2048
+#: bytes of machine code for a multiply-add outside of matrix units, which are written out one by one, and for its loads
+MULTIPLY_ADD = 32
 #: parts of a row that are worth a look, where rows are gone through in steps
 ROWS = (32, 64, 128)
 #: how much faster than memory the cache that all cores share delivers what another program has read
@@ -250,8 +250,9 @@ def _products(
     work: Work, config: BlockConfig, cut: Cut, turns: int, target: Target
 ) -> tuple[float, float, float] | None:
     """Of the products of a program: elements held in registers, bytes of shared memory for a stage, and seconds of
-    matrix units; None when a product without matrix units would be unrolled too far."""
+    matrix units; None when products without matrix units would become too much code."""
     held, shared, matrix, row = 0.0, 0.0, 0.0, config.row
+    unrolled = 0.0
     for product in work.products:
         dot, k = product.dot, product.k
         rows, columns = cut.extent(product.rows), cut.extent(product.columns)
@@ -260,10 +261,11 @@ def _products(
         here = (rows + columns) * min(step, k) * _width(dot)
         shared = shared + here if row else max(shared, here)
         at_once = k if k <= WHOLE else min(step, k)
-        if not _has_matrix_units(dot, config.precision) and area * at_once > UNROLLED * 32 * config.warps:
-            return None
+        unrolled += 0.0 if _has_matrix_units(dot, config.precision) else area * at_once / (32 * config.warps)
         steps = cut.times(product.way) * cut.steps(product.way) * -(-k // step)
         matrix += 2.0 * steps * step * area / _rate(dot, rows, columns, turns, target, config)
+    if unrolled * MULTIPLY_ADD > target.code_bytes:
+        return None
     return held, shared, matrix
 
 
