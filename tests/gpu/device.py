@@ -52,3 +52,5 @@ class Gpu:
         if done.returncode or not facts:
             said = "\n".join(facts.get("wrong") or [f"ended with {done.returncode}", done.stderr[-3000:]])
             pytest.fail(f"{said}\nagain: python -m {' '.join(command[2:])}", pytrace=False)
+        if facts.get("skipped"):
+            pytest.skip(facts["skipped"])

@@ -2,7 +2,7 @@
 
 Each runs four times on NumPy arrays and eight times on arrays of the device, whose addresses change, and is held against
 the evaluator. The last line printed is JSON: whether values agree, what is wrong if not, what became of its graphs. The
-exit status is 1 for wrong values. ``--full``: at the size of `benchmarks.gpu`, not of a rehearsal.
+exit status is 1 for wrong values. A program of block kernels is skipped without Triton. ``--full``: at the size of `benchmarks.gpu`, not of a rehearsal.
 """
 
 from __future__ import annotations
@@ -24,6 +24,7 @@ from heron.hlo.ir.module import Module
 from heron.options import Options
 from heron.runtime.cuda.array import DeviceArray, put
 from heron.runtime.cuda.executable import CudaExecutable
+from heron.targets.triton import missing
 from tests.runtime.cuda.programs import BRANCHES, FACTORS, LOOPS, SUM
 
 #: calls on arrays of the device: more than graphs are kept, so that nodes of one are changed to other addresses
@@ -275,6 +276,9 @@ def _differences(case: Reach, got: list[np.ndarray], wanted: list[np.ndarray]) -
 def main(name: str, full: bool, rehearse: bool) -> None:
     """Run one of the programs."""
     facts: dict[str, Any] = {"name": name, "full": full}
+    if "block" in PROGRAMS[name].emitters and (why := missing()):
+        click.echo(json.dumps({**facts, "wrong": [], "skipped": why}))
+        return
     os.environ.update(PROGRAMS[name].environment)
     with contextlib.ExitStack() as stack:
         recorder = None

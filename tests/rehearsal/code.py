@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import hashlib
-import re
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
-from heron.codegen.llvm.cubin import code_sizes
+from tests.rehearsal.declared import Declared, declared
 from tests.rehearsal.memory import DeviceMemory, Fault, raw
 
 #: runs with the values of the kernel's parameters, 64 bits each
@@ -16,21 +15,24 @@ Runner = Callable[[list[int]], None]
 
 @dataclass
 class Function:
-    """A kernel of a module. ``count``: its parameters; None where nobody knows."""
+    """A kernel of a module. ``pointers``: how many parameters are arrays, where somebody knows; ``opted``: bytes of
+    dynamic shared memory that were asked for."""
 
     name: str
-    count: int | None
+    declared: Declared
     run: Runner | None
+    pointers: int = 0
+    opted: int = 0
 
 
 @dataclass
 class Known:
     """Kernels the device can run, by the image they are in and their name."""
 
-    kernels: dict[tuple[str, str], tuple[int, Runner]] = field(default_factory=dict)
+    kernels: dict[tuple[str, str], tuple[int, tuple[int, ...], Runner]] = field(default_factory=dict)
 
-    def learn(self, image: bytes, name: str, count: int, run: Runner) -> None:
-        self.kernels[digest(image), name] = (count, run)
+    def learn(self, image: bytes, name: str, pointers: int, run: Runner, alignments: tuple[int, ...] = ()) -> None:
+        self.kernels[digest(image), name] = (pointers, alignments, run)
 
 
 def digest(image: bytes) -> str:
@@ -39,20 +41,12 @@ def digest(image: bytes) -> str:
 
 def functions(image: bytes, known: Known, helpers: dict[str, Runner]) -> dict[str, Function] | None:
     """The kernels of an image, from the sections of machine code or the text of PTX; None when it is neither."""
-    if image.startswith(b"\x7fELF"):
-        counts: dict[str, int | None] = dict.fromkeys(code_sizes(image))
-    elif b".entry" in image:
-        found = re.findall(r"\.entry\s+([\w$]+)\s*\((.*?)\)", image.decode(), re.DOTALL)
-        counts = {name: parameters.count(".param") for name, parameters in found}
-    else:
+    if not image.startswith(b"\x7fELF") and b".entry" not in image:
         return None
     made = {}
-    for name, count in counts.items():
-        taught = known.kernels.get((digest(image), name))
-        if taught is not None:
-            made[name] = Function(name, *taught)
-        else:
-            made[name] = Function(name, count, helpers.get(name))
+    for name, facts in declared(image).items():
+        pointers, alignments, run = known.kernels.get((digest(image), name), (0, facts.alignments, helpers.get(name)))
+        made[name] = Function(name, replace(facts, alignments=alignments or facts.alignments), run, pointers)
     return made
 
 

@@ -19,7 +19,9 @@ from heron.runtime.cuda.executable import CudaExecutable
 from heron.runtime.cuda.program import KernelEntry
 from heron.runtime.sim.executable import Runner
 from heron.targets import Target, get, libcuda
+from heron.targets.triton import missing
 from heron.trace import Trace
+from tests.rehearsal.declared import declared
 from tests.rehearsal.driver import Recorder
 
 
@@ -53,7 +55,9 @@ def compile_devices(
 
 
 def learn(executable: CudaExecutable | CudaDevices, module: Module, recorder: Recorder, options: Options) -> None:
-    """Teach the recorder the kernels of a module's program."""
+    """Teach the recorder the kernels of a module's program: none of Triton's where it is not installed."""
+    if options.triton == "auto" and missing():
+        options = dataclasses.replace(options, triton="off")
     learn_from(executable, recorder, lambda target: Compilation(module, target, options, Trace()))
 
 
@@ -89,8 +93,9 @@ def teach(kernels: list[tuple[list[bytes], str, Runner, int, KernelEntry]], reco
     """Teach the recorder kernels that `kernels_of` gave."""
     for codes, name, kernel, count, entry in kernels:
         run = _runner(kernel, count, recorder, entry.scratch)
+        facts = declared(codes[-1]).get(name)
         for code in codes:
-            recorder.known.learn(code, name, count + entry.zeros, run)
+            recorder.known.learn(code, name, count, run, facts.alignments if facts else ())
 
 
 def _kernel(simulation: Simulation, machine: GpuMachine, name: str, use: KernelUse) -> tuple[Runner, int]:

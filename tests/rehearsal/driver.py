@@ -27,7 +27,12 @@ _NEED_NO_CONTEXT = frozenset(
     "cuInit cuDriverGetVersion cuGetErrorName cuDeviceGetCount cuDeviceGet cuDeviceGetName cuDeviceGetAttribute "
     "cuDeviceTotalMem_v2 cuDevicePrimaryCtxRetain cuDevicePrimaryCtxReset_v2 cuCtxSetCurrent".split()
 )
+#: what a thread may not do while it captures a stream
+_NOT_IN_CAPTURE = frozenset("cuMemAlloc_v2 cuMemFree_v2 cuMemHostAlloc cuMemFreeHost cuCtxSynchronize".split())
 _INVALID, _NO_MEMORY, _NOT_READY = 1, 2, 600
+_ILLEGAL_STATE, _NOT_SUPPORTED, _IN_CAPTURE, _SPOILED = 401, 801, 900, 901
+_SHARED_UNASKED = _ATTRIBUTES["static_shared_bytes"]  # bytes of shared memory for which a kernel need not ask
+_SHARED_MOST = _ATTRIBUTES["shared_bytes_per_block"]
 _LAUNCH = 1e-5  # seconds of a kernel that nobody gave a time
 Answer = int | None
 
@@ -139,6 +144,9 @@ class Recorder:
                     return result
                 self.fail[name] = (result, left - 1)
             here = self.device
+            if name in _NOT_IN_CAPTURE and self._spoil_capture():
+                self.problems.append(f"{name} in a capture")
+                return _IN_CAPTURE
             if here in self._broken and name not in _NEED_NO_CONTEXT:
                 return self._broken[here]
             if here < 0 and name not in _NEED_NO_CONTEXT:
@@ -151,7 +159,7 @@ class Recorder:
                 return fault.result
             except _Bad as bad:
                 self.problems.append(f"{name}: {bad}")
-                return 400
+                return bad.result
             except Exception:  # must not cross the native frame
                 self.problems.append(f"{name}: {traceback.format_exc()}")
                 return 999
@@ -245,26 +253,45 @@ class Recorder:
         _put(out, ctypes.c_void_p, self._new(Stream()))
 
     def _cuStreamSynchronize(self, stream: int) -> Answer:
-        self._get(stream, Stream).run()
+        self._free_stream(stream).run()
 
     def _cuStreamWaitEvent(self, stream: int, event: int, flags: int) -> Answer:
-        self._get(stream, Stream).wait_for(self._get(event, Event))
+        self._free_stream(stream).wait_for(self._get(event, Event))
 
     def _cuStreamBeginCapture_v2(self, stream: int, mode: int) -> Answer:
-        self._get(stream, Stream).capture = Graph()
+        s = self._get(stream, Stream)
+        if s.capture is not None:
+            return _ILLEGAL_STATE
+        s.capture, s.captured_by, s.spoiled = Graph(), threading.get_ident(), False
 
     def _cuStreamEndCapture(self, stream: int, out: int) -> Answer:
         s = self._get(stream, Stream)
-        if s.capture is None:
-            return 901
-        _put(out, ctypes.c_void_p, self._new(s.capture))
-        s.capture = None
+        graph, s.capture = s.capture, None
+        if graph is None or s.spoiled:
+            return _SPOILED
+        _put(out, ctypes.c_void_p, self._new(graph))
+
+    def _spoil_capture(self) -> bool:
+        """Whether this thread captures a stream of its device; no such capture comes to an end."""
+        mine = [t for h, t in list(self._handles.items()) if isinstance(t, Stream) and self._owners[h] == self.device]
+        mine = [s for s in mine if s.capture is not None and s.captured_by == threading.get_ident()]
+        for s in mine:
+            s.spoiled = True
+        return bool(mine)
+
+    def _free_stream(self, stream: int) -> Stream:
+        """A stream that is not captured. Raises `_Bad` for one that is, whose capture comes to no end."""
+        s = self._get(stream, Stream)
+        if s.capture is not None:
+            s.spoiled = True
+            raise _Bad("in a capture of the stream", _IN_CAPTURE)
+        return s
 
     def _cuEventCreate(self, out: int, flags: int) -> Answer:
         _put(out, ctypes.c_void_p, self._new(Event()))
 
     def _cuEventRecord(self, event: int, stream: int) -> Answer:
-        e, s = self._get(event, Event), self._get(stream, Stream)
+        e, s = self._get(event, Event), self._free_stream(stream)
 
         def work() -> None:
             e.time = self.clock
@@ -304,7 +331,10 @@ class Recorder:
         _put(out, ctypes.c_void_p, self._new(found))
 
     def _cuModuleUnload(self, module: int) -> Answer:
+        gone = {id(f) for f in self._get(module, dict).values()}
         self._drop(module, dict)
+        for handle in [h for h, thing in list(self._handles.items()) if id(thing) in gone]:
+            del self._handles[handle]
 
     def _cuModuleGetFunction(self, out: int, module: int, name: bytes) -> Answer:
         found = self._get(module, dict).get(name.decode())
@@ -313,7 +343,11 @@ class Recorder:
         _put(out, ctypes.c_void_p, self._new(found))
 
     def _cuFuncSetAttribute(self, function: int, attribute: int, value: int) -> Answer:
-        self._get(function, Function)
+        f = self._get(function, Function)
+        if attribute == libcuda.MAX_DYNAMIC_SHARED:
+            if value + f.declared.shared > _SHARED_MOST:
+                return _INVALID
+            f.opted = value
 
     def _cuFuncGetAttribute(self, out: int, attribute: int, function: int) -> Answer:
         self._get(function, Function)
@@ -321,14 +355,28 @@ class Recorder:
 
     def _cuLaunchKernelEx(self, config: int, function: int, params: int, extra: int) -> Answer:
         c = libcuda.LaunchConfig.from_address(config)
-        self._enqueue(c.stream, self._kernel(function, c.grid, c.block, params, ()))
+        self._enqueue(c.stream, self._kernel(function, c.grid, c.block, c.shared_bytes, params, ()))
 
-    def _kernel(self, function: int, grid: Any, block: Any, params: int, after: tuple[int, ...]) -> GraphNode:
+    def _kernel(
+        self, function: int, grid: Any, block: Any, shared: int, params: int, after: tuple[int, ...]
+    ) -> GraphNode:
         f = self._get(function, Function)
+        facts = f.declared
         if not all(grid) or not all(block) or block[0] * block[1] * block[2] > 1024:
-            raise _Bad(f"{f.name} with grid {list(grid)}, block {list(block)}")
+            raise _Bad(f"{f.name} with grid {list(grid)}, block {list(block)}", _INVALID)
+        if facts.block is not None and tuple(block) != facts.block:
+            raise _Bad(f"{f.name} is for blocks of {facts.block}, not {tuple(block)}", _INVALID)
+        if shared > max(f.opted, _SHARED_UNASKED - facts.shared):
+            raise _Bad(f"{f.name} with {shared} bytes of shared memory, {f.opted} asked for", _INVALID)
+        if len(facts.sizes) < f.pointers:
+            raise _Bad(f"{f.name} has {len(facts.sizes)} parameters, not {f.pointers}", _INVALID)
         pointers = ctypes.cast(params, ctypes.POINTER(ctypes.c_void_p))
-        values = [ctypes.c_uint64.from_address(pointers[n] or 0).value for n in range(f.count or 0)]
+        values = [
+            int.from_bytes(ctypes.string_at(pointers[n] or 0, size), "little") for n, size in enumerate(facts.sizes)
+        ]
+        for n, (value, aligned) in enumerate(zip(values, facts.alignments, strict=True)):
+            if value % aligned:
+                raise _Bad(f"parameter {n} of {f.name}: {value:#x} is no multiple of {aligned}", _INVALID)
         return GraphNode("kernel", (f, values, tuple(grid), tuple(block)), after)
 
     # -- memory ------------------------------------------------------------------------------------------------------
@@ -348,7 +396,9 @@ class Recorder:
             raise _Bad(f"{address:#x} is no allocation")
 
     def _cuMemAllocAsync(self, out: int, size: int, stream: int) -> Answer:
-        self._get(stream, Stream)
+        s = self._get(stream, Stream)
+        if s.capture is not None:
+            s.capture.nodes[next(self._numbers)] = GraphNode("memory", (size,), ())
         return self._cuMemAlloc_v2(out, size)
 
     def _cuMemFreeAsync(self, address: int, stream: int) -> Answer:
@@ -383,7 +433,7 @@ class Recorder:
         def work() -> None:
             self.memory.view(target, size, "copy to the device")[:] = data
 
-        self._get(stream, Stream).push(work)
+        self._free_stream(stream).push(work)
 
     def _cuMemcpyDtoHAsync_v2(self, target: int, origin: int, size: int, stream: int) -> Answer:
         def work() -> None:
@@ -391,7 +441,7 @@ class Recorder:
 
         if not self._is_pinned(target):
             raise _Bad("a copy to memory that is not pinned: when it is written is not documented")
-        self._get(stream, Stream).push(work)
+        self._free_stream(stream).push(work)
 
     def _cuMemsetD8Async(self, target: int, value: int, size: int, stream: int) -> Answer:
         self._enqueue(stream, GraphNode("set", (target, value, size), ()))
@@ -420,7 +470,11 @@ class Recorder:
 
     def _cuGraphAddKernelNode_v2(self, out: int, graph: int, after: int, count: int, params: int) -> Answer:
         k = libcuda.KernelNode.from_address(params)
-        self._add(out, graph, after, count, lambda behind: self._kernel(k.function, k.grid, k.block, k.params, behind))
+
+        def make(behind: tuple[int, ...]) -> GraphNode:
+            return self._kernel(k.function, k.grid, k.block, k.shared_bytes, k.params, behind)
+
+        self._add(out, graph, after, count, make)
 
     def _cuGraphAddMemcpyNode(self, out: int, graph: int, after: int, count: int, params: int, ctx: int) -> Answer:
         self._get(ctx, str)
@@ -428,6 +482,9 @@ class Recorder:
 
     def _cuGraphAddChildGraphNode(self, out: int, graph: int, after: int, count: int, child: int) -> Answer:
         inner = self._get(child, Graph).copied()
+        if any(n.kind == "memory" for n in inner.all()):
+            self.problems.append("a child graph that allocates memory")
+            return _NOT_SUPPORTED
         self._add(out, graph, after, count, lambda behind: GraphNode("child", (), behind, inner))
 
     def _cuGraphAddNode_v2(self, out: int, graph: int, after: int, data: int, count: int, params: int) -> Answer:
@@ -462,7 +519,9 @@ class Recorder:
 
     def _cuGraphExecKernelNodeSetParams_v2(self, execution: int, node: int, params: int) -> Answer:
         k = libcuda.KernelNode.from_address(params)
-        self._change(execution, node, "kernel", self._kernel(k.function, k.grid, k.block, k.params, ()).data)
+        self._change(
+            execution, node, "kernel", self._kernel(k.function, k.grid, k.block, k.shared_bytes, k.params, ()).data
+        )
 
     def _cuGraphExecMemcpyNodeSetParams(self, execution: int, node: int, params: int, ctx: int) -> Answer:
         self._change(execution, node, "copy", _copy(params))
@@ -475,7 +534,7 @@ class Recorder:
     def _cuGraphLaunch(self, execution: int, stream: int) -> Answer:
         ready = self._get(execution, _Ready)
         now = ready.graph.copied()  # as it is at the launch
-        self._get(stream, Stream).push(lambda: now.run(self._do))
+        self._free_stream(stream).push(lambda: now.run(self._do))
 
     # -- work --------------------------------------------------------------------------------------------------------
     def _enqueue(self, stream: int | None, node: GraphNode) -> None:
@@ -522,13 +581,21 @@ class Recorder:
         self.clock += self._duration(f.name)
         if f.name in self.faults:
             raise Fault(700, f"{f.name} faults, as asked for")
+        for n, address in enumerate(values[: f.pointers]):
+            if not self.memory.is_known(address):
+                self.problems.append(f"parameter {n} of {f.name}: {address:#x} is in no allocation")
+                raise Fault(700, f"parameter {n} of {f.name} is in no allocation")
         if f.run is not None:
             with self._kernels:
                 f.run(values)
 
 
 class _Bad(Exception):
-    """A handle or argument no driver takes."""
+    """A handle or argument no driver takes; ``result``: its answer."""
+
+    def __init__(self, why: str, result: int = 400) -> None:
+        super().__init__(why)
+        self.result = result
 
 
 class _Ready:

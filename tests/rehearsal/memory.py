@@ -72,6 +72,10 @@ class DeviceMemory:
         self.used -= array.size
         return True
 
+    def is_known(self, address: int) -> bool:
+        """Whether an address is in an allocation or just behind one, where an array of no elements may lie."""
+        return bool(self.room(address) or self.room(address - 1))
+
     def room(self, address: int) -> int:
         """Bytes from an address to the end of its allocation; 0 outside of all."""
         with self._lock:

@@ -21,11 +21,14 @@ class Event:
 
 @dataclass
 class Stream:
-    """Work in order, as many as ``begun`` of it run so far. ``capture``: the graph its work goes to instead."""
+    """Work in order, as many as ``begun`` of it run so far. ``capture``: the graph its work goes to instead;
+    ``captured_by``: the thread that captures; ``spoiled``: it did what no capture survives."""
 
     queue: deque[Work] = field(default_factory=deque)
     begun: int = 0
     capture: Graph | None = None
+    captured_by: int = 0
+    spoiled: bool = False
 
     @property
     def position(self) -> int:
