@@ -48,9 +48,9 @@ def around(module: Module, places: Sequence[Sequence[str]]) -> list[str]:
     starts = []
     for names in places:
         at = next((by_name[n] for n in names if n in by_name), None)
-        while at is not None and at.parent is not module.entry:
+        while at is not None and at.parent is not None and at.parent is not module.entry:
             at = next(iter(callers.get(at.parent, ())), None)
-        if at is not None:
+        if at is not None and at.parent is module.entry:
             starts.append(at)
     found, waiting = dict.fromkeys(starts), deque(dict.fromkeys(starts))
     while waiting:
