@@ -46,7 +46,7 @@ class Step:
         return type(self).__name__.removesuffix("Thunk").lower()
 
     def line(self) -> str:
-        """What the thunk does with which slices, in a line."""
+        """The step and the slices that it reads and writes, in a line."""
         raise NotImplementedError
 
     def inner(self) -> Iterable[tuple[str, str, Sequence]]:
