@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterator
+from itertools import combinations
 from pathlib import Path
+from random import Random
 from typing import Any
 
 import pytest
@@ -225,6 +227,71 @@ def test_two_versions_side_by_side_fold_and_scroll_together(browser: WebDriver, 
     _press(browser, "side by side")
     _press(browser, "changes only")
     assert _complaints(browser) == []
+
+
+def test_a_key_opens_the_chosen_cluster(browser: WebDriver, page: str) -> None:
+    find = (
+        "const d = JSON.parse(document.getElementById('data').textContent), v = d.programs.versions.length - 1;"
+        "const line = d.programs.lines.findLast(l => / fusion\\(/.test(l) && !l.startsWith('ROOT'));"
+        "return [v, line.slice(1, line.indexOf(' '))];"
+    )
+    _at(browser, page, "#overview")
+    version, name = browser.execute_script(find)
+    _at(browser, page, f"#graph/{version}")
+    said = "document.querySelector('.bar span.dim').textContent"
+    opened = _until(browser, f"{said}.includes('boxes;') && {said}")
+    _press(browser, "close all")
+    _until(browser, f"{said}.includes('boxes;') && {said} !== '{opened}'")
+    closed = browser.execute_script(f"return {said}")
+    browser.execute_script(f"location.hash = '#graph/{version}/{name}'")
+    _until(browser, f"document.querySelector('.inspector h2')?.textContent === '{name}'")
+    canvas = browser.find_element("css selector", ".stage canvas")
+    canvas.send_keys(Keys.ENTER)
+    _until(browser, f"{said}.includes('boxes;') && {said} !== '{closed}'")
+    canvas.send_keys(Keys.ENTER)
+    _until(browser, f"{said} === '{closed}'")
+    assert _complaints(browser) == []
+
+
+_PLACES = """
+const [graph, first, done] = arguments, found = [];
+const worker = new Worker(URL.createObjectURL(new Blob([document.getElementById("layout").textContent])));
+worker.onmessage = ({ data }) => {
+  found.push(data.places);
+  if (data.done === data.total) done([found[0], found.flat()]);
+};
+worker.postMessage({ job: 1, graph, first });
+"""
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_boxes_have_places_that_do_not_overlap(browser: WebDriver, page: str, seed: int) -> None:
+    random = Random(seed)
+    graph = _graph(random, 700, lambda n: [_graph(random, 9, lambda _: [])] * (n % 50 == 7))
+    _at(browser, page, "#overview")
+    begun, places = browser.execute_async_script(_PLACES, graph, 400)
+    assert 400 in [p["box"] for p in begun], "the chosen box is among those placed first"
+    assert sorted(p["box"] for p in places) == list(range(700))
+    _apart(places)
+    for p in places:
+        for inner in p["inside"]:
+            _apart(inner["places"])
+            assert all(0 <= i["x"] and inner["x"] + i["x"] + i["width"] <= p["width"] for i in inner["places"])
+            assert all(0 <= i["y"] and inner["y"] + i["y"] + i["height"] <= p["height"] for i in inner["places"])
+
+
+def _graph(random: Random, count: int, inside: Callable[[int], list[Any]]) -> dict[str, Any]:
+    """A graph as the page sends it: near edges, far ones, a box that many read, lonely boxes."""
+    sized = [{"width": random.randint(70, 400), "height": 38, "inside": inside(n)} for n in range(count)]
+    edges = {(random.randint(max(0, n - 12), n - 1), n) for n in range(1, count) for _ in range(2) if n % 9}
+    edges |= {(0, n) for n in range(3, count, 5)} | {(random.randrange(n), n) for n in range(1, count, 11)}
+    return {"boxes": sized, "edges": [list(e) for e in sorted(edges, key=lambda e: e[::-1])]}
+
+
+def _apart(places: list[dict[str, Any]]) -> None:
+    for a, b in combinations(places, 2):
+        beside = a["x"] + a["width"] <= b["x"] or b["x"] + b["width"] <= a["x"]
+        assert beside or a["y"] + a["height"] <= b["y"] or b["y"] + b["height"] <= a["y"], (a, b)
 
 
 def test_hostile_names_stay_text(browser: WebDriver, tmp_path: Path) -> None:

@@ -190,7 +190,8 @@ export class GraphCanvas {
     }
     c.moveTo(x0, y0);
     if (this.scale < 0.12) return c.lineTo(x1, y1);
-    return c.bezierCurveTo(x0, y0 + bend, x1, y1 - bend, x1, y1);
+    const aside = Math.abs(x1 - x0) < bend / 4 && y1 - y0 > FAR ? 100 : 0; // past the boxes between the two
+    return c.bezierCurveTo(x0 + aside, y0 + bend, x1 + aside, y1 - bend, x1, y1);
   }
 
   /** The innermost box under the pointer. */

@@ -68,7 +68,7 @@ export class TextView {
         lineNumbers({ domEventHandlers: { mousedown: (view, block, e) => this.click(view, block.from, e) } }),
         this.rows.some((r) => r.kind in SIGNS) ? gutter({ class: "signs", lineMarker: (view, block) => SIGNS[this.rowAt(view, block.from)?.kind] ?? null }) : [],
         folding(),
-        search({ top: true }),
+        search(),
         keymap.of([...this.keys(), ...searchKeymap, ...foldKeymap]),
         this.kinds(),
         marked(this),
@@ -262,7 +262,8 @@ function deeper(state, from) {
   let last = line;
   for (let n = line.number + 1; n <= state.doc.lines; n++) {
     const next = state.doc.line(n);
-    if (next.text && indent(next.text) <= depth) break;
+    if (!next.text) continue;
+    if (indent(next.text) <= depth) break;
     last = next;
   }
   return last === line || !line.text ? null : { from: line.to, to: last.to };

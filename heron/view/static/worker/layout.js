@@ -50,9 +50,7 @@ function bandsOf({ boxes, edges }) {
   }
   const level = layered(boxes.length, edges, operands);
   const pulls = edges.filter(([a, b]) => level[b] - level[a] <= REACH && readers[a] <= MANY && operands[b] <= MANY);
-  const layers = [];
-  boxes.forEach((_, n) => (layers[level[n]] ??= []).push(n));
-  const full = layers.filter(Boolean);
+  const full = layersOf(boxes.length, level, pulls);
   const across = crossings(full, pulls);
   const of = new Int32Array(boxes.length);
   const bands = [];
@@ -66,7 +64,26 @@ function bandsOf({ boxes, edges }) {
   return { bands, of, pulls };
 }
 
-/** Layers by number: below all operands, and right above the first reader unless that one collects many. */
+/** Lists of boxes, from the top: layers, but a small connected part is in one list, and a long list of such parts is several. */
+function layersOf(count, level, pulls) {
+  const layers = [];
+  const at = (n) => (layers[n] ??= { boxes: [], parts: [] });
+  const all = Array.from({ length: count }, (_, n) => n);
+  for (const { boxes } of partsOf(all, pulls)) {
+    if (boxes.length > BAND) for (const n of boxes) at(level[n]).boxes.push(n);
+    else at(Math.min(...boxes.map((n) => level[n]))).parts.push(boxes);
+  }
+  return layers.filter(Boolean).flatMap(({ boxes, parts }) => {
+    const lists = [boxes];
+    for (const part of parts) {
+      if (lists.at(-1).length + part.length > BAND) lists.push([]);
+      lists.at(-1).push(...part);
+    }
+    return lists.filter((list) => list.length);
+  });
+}
+
+/** Layers by number: below all operands, and right above the first reader unless that one collects many results. */
 function layered(count, edges, operands) {
   const level = new Int32Array(count);
   const below = Array.from({ length: count }, () => []);
@@ -76,7 +93,7 @@ function layered(count, edges, operands) {
   }
   for (let n = count - 1; n >= 0; n--) {
     let first = Infinity;
-    for (const b of below[n]) if (operands[b] <= MANY) first = Math.min(first, level[b]);
+    for (const b of below[n]) if (operands[b] <= MANY || !operands[n]) first = Math.min(first, level[b]);
     if (first < Infinity) level[n] = Math.max(level[n], first - 1);
   }
   return level;
