@@ -13,7 +13,7 @@ import dataclasses
 import inspect
 import re
 import reprlib
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import KW_ONLY, MISSING, Field, FrozenInstanceError, InitVar, field
 from types import MemberDescriptorType
 from typing import TYPE_CHECKING, Any, ClassVar, get_origin
@@ -55,8 +55,8 @@ def _made(
     kw_only: bool = False,
     **others: bool,
 ) -> type:
-    own = list(_own_fields(cls, kw_only))
-    if any(others.values()) or None in own:
+    own = _own_fields(cls, kw_only)
+    if own is None or any(others.values()):
         return _standard(  # type: ignore[call-overload]
             cls, init=init, repr=repr, eq=eq, frozen=frozen, slots=slots, kw_only=kw_only, **others
         )
@@ -88,28 +88,29 @@ def _made(
     return abc.update_abstractmethods(cls)
 
 
-def _own_fields(cls: type, kw_only: bool) -> Iterator[Field[Any] | None]:
-    """The fields of the class's own annotations; None for one that is no field and no constant of the class."""
+def _own_fields(cls: type, kw_only: bool) -> list[Any] | None:
+    """The fields of the class's own annotations; None where one is no field and no constant of the class."""
+    own: list[Any] = []
     for name, kind in inspect.get_annotations(cls).items():
         word = _word(kind)
-        default = getattr(cls, name, MISSING)
+        default: Any = getattr(cls, name, MISSING)
         if word == "ClassVar" and not isinstance(default, Field):
             continue
         if word in ("ClassVar", "InitVar", "KW_ONLY"):
-            yield None
-            return
+            return None
         if isinstance(default, MemberDescriptorType):  # a slot of a base
             default = MISSING
-        found = default if isinstance(default, Field) else field(default=default)
+        found: Any = default if isinstance(default, Field) else field(default=default)
         if found.default.__class__.__hash__ is None:
             raise ValueError(
                 f"mutable default {type(found.default)} for field {name} is not allowed: use default_factory"
             )
         found.name, found.type = name, kind
-        found._field_type = _PLAIN  # type: ignore[attr-defined]
+        found._field_type = _PLAIN
         if found.kw_only is MISSING:
             found.kw_only = kw_only
-        yield found
+        own.append(found)
+    return own
 
 
 def _word(kind: Any) -> str:

@@ -75,7 +75,8 @@ def _defined(cls: type[IRDLOperation]) -> type[IRDLOperation]:
             if owner not in _LATE:
                 continue
             # what is in the class until now is no part of its definition, and xDSL refuses it
-            definition = OpDef.from_pyrdl(type(owner)(owner.__name__, owner.__bases__, _LATE[owner]))
+            as_written: Any = type(owner)(owner.__name__, owner.__bases__, _LATE[owner])
+            definition = OpDef.from_pyrdl(as_written)
             found = operations.get_accessors_from_op_def(definition, getattr(owner, "verify_", None))
             for name in sorted(found, key=lambda name: name == "get_irdl_definition"):
                 setattr(owner, name, found[name])
