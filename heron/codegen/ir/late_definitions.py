@@ -57,7 +57,7 @@ def define_late(cls: type[IRDLOperation]) -> type[IRDLOperation]:
 
     Every way to an op of the class does: making it, copying it, parsing it.
     """
-    if cls.__post_init__ is _nothing:  # that of a class above
+    if cls.__post_init__ is _without_defaults:  # that of a class above
         cls.__post_init__ = IRDLOperation.__post_init__
     _LATE[cls] = {name: value for name, value in cls.__dict__.items() if name not in ("__dict__", "__weakref__")}
     traits: list[OpTraits] = [c.__dict__["traits"] for c in cls.__mro__ if "traits" in c.__dict__]
@@ -81,7 +81,7 @@ def _defined(cls: type[IRDLOperation]) -> type[IRDLOperation]:
             for name in sorted(found, key=lambda name: name == "get_irdl_definition"):
                 setattr(owner, name, found[name])
             if owner.__post_init__ is IRDLOperation.__post_init__ and not _has_defaults(definition):
-                owner.__post_init__ = _nothing
+                owner.__post_init__ = _without_defaults
             del _LATE[owner]
     return cls
 
@@ -91,8 +91,8 @@ def _has_defaults(definition: OpDef) -> bool:
     return any(d.default_value is not None for d in (*definition.properties.values(), *definition.attributes.values()))
 
 
-def _nothing(op: Operation) -> None:
-    pass
+def _without_defaults(op: Operation) -> None:
+    Operation.__post_init__(op)  # xDSL's implicit builder puts itself there for a while
 
 
 def undefined() -> list[type]:

@@ -81,3 +81,12 @@ def test_an_op_prints_and_parses_by_its_format() -> None:
              func.return %z : f32 } }"""
     module = parse_kernel(text)
     assert "arith.addf %x, %y : f32" in str(module)
+
+
+def test_implicit_terminators_are_made_also_of_ops_that_are_defined() -> None:
+    text = """builtin.module { func.func @f(%n: index) {
+             scf.for %i = %n to %n step %n { }
+             func.return } }"""
+    for _ in range(3):  # the first one has xDSL define scf.yield
+        loop = next(op for op in parse_kernel(text).walk() if op.name == "scf.for")
+        assert [op.name for op in loop.regions[0].block.ops] == ["scf.yield"]
