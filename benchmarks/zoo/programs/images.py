@@ -192,3 +192,26 @@ def box_sums(draw: Draws, n: int, boxes: int) -> Made:
         draw.integers(n // 2, boxes, 2),
         draw.normal(boxes),
     )
+
+
+@program((2, 9), (8, 64), (16, 256), tolerance=1e-3)
+def projective_warp(draw: Draws, batch: int, n: int) -> Made:
+    """Images under projective maps: one grid of points times each image's 3 by 3 matrix, mirrored borders, bilinear."""
+    maps = jnp.eye(3) + draw.normal(batch, 3, 3, scale=0.02)
+    maps = maps.at[:, :2, 2].multiply(1e-2)
+
+    def run(x):
+        row, column = jnp.meshgrid(jnp.arange(n), jnp.arange(n), indexing="ij")
+        grid = jnp.stack([row, column, jnp.ones_like(row)], -1).astype(jnp.float32)
+        grid = jnp.broadcast_to(grid, (batch, n, n, 3))
+        moved = jnp.einsum("bijc,bcd->bijd", grid, maps).transpose(0, 3, 1, 2) + 0.3
+        at = jnp.abs(jnp.mod(moved[:, :2] / moved[:, 2:], 2 * n - 2.0) - (n - 1.0))
+        low = jnp.clip(jnp.floor(at).astype(jnp.int32), 0, n - 2)
+        part = at - low
+        r, c, (u, v) = low[:, 0], low[:, 1], jnp.moveaxis(part, 1, 0)
+        pick = jax.vmap(lambda image, r, c: image[r, c])
+        above = pick(x, r, c) * (1 - v) + pick(x, r, c + 1) * v
+        below = pick(x, r + 1, c) * (1 - v) + pick(x, r + 1, c + 1) * v
+        return above * (1 - u) + below * u
+
+    return run, (draw.uniform(batch, n, n),)

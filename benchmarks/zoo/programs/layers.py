@@ -186,3 +186,36 @@ def low_rank_adapter(draw: Draws, batch: int, width: int) -> Made:
     p = {"a": draw.normal(width, 4, scale=0.1), "b": draw.normal(4, width, scale=0.1)}
     seed = draw.rng.integers(0, 2**32, 2).astype("uint32")
     return jax.value_and_grad(loss), (p, draw.normal(width, width, scale=0.1), draw.normal(batch, width), seed)
+
+
+@program((5, 4), (64, 48), (512, 384), tolerance=5e-3)
+def scaled_float8_layers(draw: Draws, n: int, width: int) -> Made:
+    """Two layers whose products take 8-bit floats with a scale for each array, forward and backward."""
+
+    def scaled(x, kind):
+        most = jnp.finfo(kind).max.astype(jnp.float32)
+        scale = jnp.maximum(jnp.abs(x).max(), 1e-6) / most
+        return jnp.clip(x / scale, -most, most).astype(kind), scale
+
+    def times(a, b, i, j):
+        return lax.dot_general(a[0], b[0], (((i,), (j,)), ((), ())), preferred_element_type=jnp.float32) * (a[1] * b[1])
+
+    def forward(x, w):
+        a, b = scaled(x, jnp.float8_e4m3fn), scaled(w, jnp.float8_e4m3fn)
+        return times(a, b, 1, 0), (a, b)
+
+    def backward(saved, g):
+        a, b = saved
+        g = scaled(g, jnp.float8_e5m2)
+        return times(g, b, 1, 1), times(a, g, 0, 0)
+
+    product = jax.custom_vjp(lambda x, w: forward(x, w)[0])
+    product.defvjp(forward, backward)
+
+    def loss(weights, x):
+        for w in weights:
+            x = jax.nn.relu(product(x, w))
+        return (x**2).mean()
+
+    weights = [draw.normal(width, width, scale=width**-0.5) for _ in range(2)]
+    return jax.value_and_grad(loss), (weights, draw.normal(n, width))

@@ -189,3 +189,34 @@ def symmetric_contraction(draw: Draws, n: int, channels: int) -> Made:
         draw.normal(3, 4, 4, channels),
         draw.normal(3, 4, channels),
     )
+
+
+@program((20, 10), (128, 10), (512, 10), tolerance=1e-3)
+def soft_discs(draw: Draws, n: int, steps: int) -> Made:
+    """Discs that repel where they overlap, in a periodic box (by remainders), under Langevin dynamics."""
+    box = (n / 0.8) ** 0.5
+
+    def apart(a, b):
+        return jnp.mod(a - b + box / 2, box) - box / 2
+
+    def energy(x):
+        d = jax.vmap(jax.vmap(apart, (0, None)), (None, 0))(x, x)
+        square = (d**2).sum(-1)
+        r = jnp.where(square > 0, jnp.sqrt(jnp.where(square > 0, square, 1.0)), 0.0)
+        pairs = jnp.where(r < 1, (1 - r) ** 2, 0.0) * (1 - jnp.eye(n))
+        return 0.5 * pairs.sum()
+
+    def run(x, v, key):
+        def step(i, state):
+            x, v = state
+            v = v - 5e-3 * jax.grad(energy)(x)
+            x = jnp.mod(x + 5e-3 * v, box)
+            noise = jax.random.normal(jax.random.fold_in(key, i), v.shape)
+            v = 0.99 * v + 0.1 * noise
+            x = jnp.mod(x + 5e-3 * v, box)
+            return x, v - 5e-3 * jax.grad(energy)(x)
+
+        x, v = lax.fori_loop(0, steps, step, (x, v))
+        return x, v, energy(x), -jax.grad(energy)(x)
+
+    return run, (draw.uniform(n, 2, high=box), draw.normal(n, 2), jnp.array([1, 5], jnp.uint32))

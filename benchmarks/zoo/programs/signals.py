@@ -201,3 +201,26 @@ def bessel_and_integrals(draw: Draws, n: int) -> Made:
         return s.betainc(a + 1, x + 0.5, 0.3), s.gammainc(a + 0.5, x), s.expi(x + 0.1), s.zeta(x + 1.5, 1.0), j
 
     return run, (draw.uniform(n, high=5.0, dtype="float64"), draw.uniform(n, high=5.0, dtype="float64"))
+
+
+@program((4, 6, 9), (32, 150, 9), (256, 512, 9))
+def quantum_walk(draw: Draws, n: int, m: int, steps: int) -> Made:
+    """A complex state that a switch sends through a transform, a phase or a shift; where it was likely to be."""
+
+    def run(z, phase):
+        moves = [
+            lambda z: jnp.fft.fft(z, axis=-1) / jnp.sqrt(m),
+            lambda z: z * jnp.exp(1j * phase),
+            lambda z: jnp.roll(z, 1, 0).conj(),
+        ]
+
+        def step(state, k):
+            z, seen = state
+            z = lax.switch(k % 3, moves, z)
+            likely = jnp.abs(z) ** 2
+            return (z, seen.at[k % n].add(likely.sum(0))), (likely.sum(), jnp.angle(z[0, 0]))
+
+        return lax.scan(step, (z, jnp.zeros((n, m))), jnp.arange(steps))
+
+    z = (draw.normal(n, m) + 1j * draw.normal(n, m)).astype(jnp.complex64) / m**0.5
+    return run, (z, draw.normal(n, m))

@@ -175,3 +175,39 @@ def nucleus_sampling(draw: Draws, batch: int, words: int) -> Made:
         draw.normal(batch, words, scale=3.0),
         draw.integers(words, batch, 8),
     )
+
+
+@program((2, 9, 7), (8, 80, 60), (32, 200, 150))
+def affine_gap_alignment(draw: Draws, batch: int, n: int, m: int) -> Made:
+    """Local alignment with costs for opening and extending gaps, and the way back from the best cell."""
+
+    def one(a, b):
+        score = jnp.where(a[:, None] == b[None], 2.0, -1.0)
+        place = 0.5 * jnp.arange(m)
+
+        def row(state, s):
+            best, gap = state
+            gap = jnp.maximum(gap - 0.5, best - 2.0)
+            both = jnp.concatenate([jnp.zeros(1), best[:-1]]) + s
+            base = jnp.maximum(jnp.maximum(both, gap), 0.0)
+            along = lax.cummax(base + place) - place - 1.5
+            along = jnp.concatenate([jnp.full(1, -1e9), along[:-1]])
+            best = jnp.maximum(base, along)
+            return (best, gap), (best, jnp.argmax(jnp.stack([both, gap, along]), 0))
+
+        _, (best, move) = lax.scan(row, (jnp.zeros(m), jnp.full(m, -1e9)), score)
+        end = jnp.argmax(best)
+
+        def back(state):
+            i, j, count, path = state
+            step = move[i, j]
+            return i - (step != 2), j - (step != 1), count + 1, path.at[count].set(i * m + j)
+
+        def inside(state):
+            i, j, count, _ = state
+            return (i >= 0) & (j >= 0) & (count < n + m) & (best[i, j] > 0)
+
+        start = (end // m, end % m, 0, jnp.full(n + m, -1))
+        return best.max(), lax.while_loop(inside, back, start)[2:]
+
+    return jax.vmap(one), (draw.integers(4, batch, n), draw.integers(4, batch, m))
