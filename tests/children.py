@@ -3,12 +3,17 @@
 from __future__ import annotations
 
 import multiprocessing
+import os
 import time
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from multiprocessing.connection import Connection, wait
-from multiprocessing.context import SpawnProcess
+from multiprocessing.process import BaseProcess
+from pathlib import Path
 from typing import Any
+
+#: how often, in seconds, the time of jobs is looked at, and by how much a job may outlast the CPU time it is allowed
+_LOOK, _PATIENCE = 1.0, 10
 
 
 @dataclass(frozen=True)
@@ -26,10 +31,12 @@ class Lost:
 
 @dataclass
 class _Child:
-    process: SpawnProcess
+    process: BaseProcess
     pipe: Connection
     job: int | None = None
     begun: float = 0.0
+    spent: float = 0.0
+    """CPU seconds before the job."""
 
 
 def results(
@@ -45,7 +52,8 @@ def results(
         function: what to do with a job, a function of a module other than `__main__`; its result is sent back by pickling.
         jobs: what it is called with.
         processes: how many run at a time. Each does one job after the other.
-        seconds: how long a job may take.
+        seconds: the CPU time a job may take, so that it does not matter what else the machine does; ten times as long
+            in all, for a job that waits for ever.
         fresh: every job gets a process of its own.
     """
     context = multiprocessing.get_context("spawn")
@@ -61,11 +69,10 @@ def results(
                 children.append(_Child(process, ours))
             for child in children:
                 if child.job is None and waiting:
-                    child.job, child.begun = waiting.pop(), time.monotonic()
+                    child.job, child.begun, child.spent = waiting.pop(), time.monotonic(), _cpu_seconds(child.process)
                     child.pipe.send(jobs[child.job])
             busy = [c for c in children if c.job is not None]
-            left = min(c.begun for c in busy) + seconds - time.monotonic()
-            ready = set(wait([c.pipe for c in busy], timeout=max(left, 0)))
+            ready = set(wait([c.pipe for c in busy], timeout=min(seconds, _LOOK)))
             for child in busy:
                 done, result = _outcome(child, child.pipe in ready, seconds)
                 if not done:
@@ -90,11 +97,20 @@ def _outcome(child: _Child, ready: bool, seconds: float) -> tuple[bool, Any]:
         except (EOFError, ConnectionResetError):
             child.process.join()
             return True, Lost(exit_code=child.process.exitcode)
-    if time.monotonic() - child.begun < seconds:
+    if _cpu_seconds(child.process) - child.spent < seconds and time.monotonic() - child.begun < _PATIENCE * seconds:
         return False, None
     child.process.kill()
     child.process.join()
     return True, Lost(seconds=seconds)
+
+
+def _cpu_seconds(process: BaseProcess) -> float:
+    """Of all its threads so far; 0 where the system does not tell, or it has just ended."""
+    try:
+        fields = Path(f"/proc/{process.pid}/stat").read_text().rpartition(")")[2].split()
+    except OSError:
+        return 0.0
+    return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
 
 
 def _work(function: Callable[[Any], Any], pipe: Connection) -> None:

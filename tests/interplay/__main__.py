@@ -85,7 +85,7 @@ def _arguments() -> Any:
     p.add_argument("--devices", type=int, default=0, help="spread the programs over as many at most, on cpu")
     p.add_argument("--alone", action="store_true", help="each fragment by itself")
     p.add_argument("--jobs", type=int, default=1, help="processes")
-    p.add_argument("--timeout", type=float, default=120, help="seconds of a program")
+    p.add_argument("--timeout", type=float, default=120, help="CPU seconds of a program")
     p.add_argument("--minutes", type=float, default=0, help="stop after as many")
     p.add_argument("--out", type=Path, default=Path("interplay"), help="folder of results and reduced programs")
     p.add_argument("--limit", type=float, default=240, help="seconds for each half of a reduction")

@@ -1,0 +1,47 @@
+"""Jobs in child processes: results, ends of processes and limits of time are all outcomes."""
+
+from __future__ import annotations
+
+import itertools
+import multiprocessing
+import os
+import time
+
+import pytest
+
+from tests import children
+from tests.children import Lost
+
+
+def job(what: str) -> str:
+    if what == "end":
+        os._exit(3)
+    if what == "wait":
+        time.sleep(600)
+    return what
+
+
+def test_outcomes() -> None:
+    jobs = ["a", "end", "b"]
+    found = dict(children.results(job, jobs))
+    assert found == {0: "a", 1: Lost(exit_code=3), 2: "b"}
+
+
+def test_a_job_is_stopped_at_its_cpu_time(monkeypatch: pytest.MonkeyPatch) -> None:
+    clock = itertools.count(0.0, 40.0)
+    monkeypatch.setattr(children, "_cpu_seconds", lambda process: next(clock))
+    assert dict(children.results(job, ["wait"], seconds=60)) == {0: Lost(seconds=60)}
+
+
+def test_a_job_that_waits_is_stopped(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(children, "_PATIENCE", 0)
+    assert dict(children.results(job, ["wait"], seconds=60)) == {0: Lost(seconds=60)}
+
+
+def test_the_cpu_time_of_a_process_is_known() -> None:
+    process = multiprocessing.current_process()
+    before = children._cpu_seconds(process)
+    begun = time.process_time()
+    while time.process_time() < begun + 0.1:
+        pass
+    assert 0.0 < before < children._cpu_seconds(process)
