@@ -12,6 +12,8 @@ import math
 
 from heron.backends.cpu import parallel
 from heron.backends.lower import KernelUse, LoweredProgram
+from heron.codegen.elemental.reducer import is_reassociated
+from heron.codegen.ir.editing import ops_within
 from heron.trace import Decision
 
 #: seconds of a call of the program that one kernel may take, and all of these kernels together
@@ -32,7 +34,9 @@ def decisions(lowered: LoweredProgram) -> list[Decision]:
 
 
 def _seconds(use: KernelUse) -> float:
-    """Estimated time of a kernel in a call of the program; infinity for one that other code may call many times."""
+    """Estimated time of a kernel in a call of the program; infinity for one that must be optimised, or that other code
+    may call many times."""
     if use.kernel.parts or math.isinf(use.launches):
         return math.inf
-    return parallel.seconds(use.instruction) * use.launches
+    seconds = parallel.seconds(use.instruction) * use.launches
+    return math.inf if seconds < _EACH and any(map(is_reassociated, ops_within(use.kernel.module))) else seconds

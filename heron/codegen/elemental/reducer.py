@@ -214,6 +214,11 @@ def reassociate(value: Value) -> None:
         value.owner.properties.update(_REASSOCIATE)
 
 
+def is_reassociated(op: Operation) -> bool:
+    """Whether LLVM chooses the order of an op's sums or products: the bits depend on how it optimises."""
+    return op.properties.get("fastmath") == _REASSOCIATE["fastmath"]
+
+
 def _element_types(hero: Instruction) -> tuple[ElementType, ...]:
     return tuple(o.shape.element_type for o in hero.operands[: len(hero.operands) // 2])
 
