@@ -35,7 +35,7 @@ def test_dot_and_elementwise() -> None:
 
 def test_updates_and_slices_touch_only_their_part() -> None:
     update = last("d = f32[100]{0} dynamic-update-slice(x, u, i)", "f32[100]{0} x; f32[4]{0} u; s32[] i")
-    assert (bytes_read(update), bytes_written(update)) == (16 + 4, 16)
+    assert (bytes_read(update), bytes_written(update), flops(update)) == (16 + 4, 16, 4)
     assert bytes_read(last("s = f32[4]{0} slice(x), slice={[0:4]}", "f32[100]{0} x")) == 16
 
 

@@ -43,6 +43,21 @@ def test_small_kernels_are_not() -> None:
     assert "heron_parallel_for" not in made.stage("llvm")
 
 
+def test_a_row_of_a_large_array_is_updated_by_one_thread() -> None:
+    text = """HloModule m
+    ENTRY e {
+      x = f32[2000,500] parameter(0)
+      u = f32[1,500] parameter(1)
+      i = s32[] parameter(2)
+      zero = s32[] constant(0)
+      v = f32[1,500] negate(u)
+      ROOT y = f32[2000,500] dynamic-update-slice(x, v, i, zero)
+    }"""
+    made = compile(heron.parse(text), "cpu", Options(threads=2))
+    found = [d for d in made.trace.decisions if d.rule == "parallel-task-assigner"]
+    assert found and not any(found)
+
+
 def test_one_thread_needs_no_pool() -> None:
     made = _tanh(1000, 1000, threads=1)
     assert "heron_parallel_for" not in made.stage("llvm")

@@ -6,6 +6,7 @@ from math import log2, prod
 
 from heron.analysis.fusion.prefix_scan import is_long_scan
 from heron.hlo.calls.declared import declaration
+from heron.hlo.facts import updates_operand
 from heron.hlo.ir.computation import Computation
 from heron.hlo.ir.instruction import Instruction
 from heron.hlo.ir.shape import Shape
@@ -51,7 +52,14 @@ def flops(i: Instruction) -> float:
         labels, kernel = i.attrs["dim_labels"], i.operands[1].shape
         outputs = max(1, kernel.dims[labels.kernel_output])
         return 2.0 * i.shape.num_elements * kernel.num_elements / outputs
-    return element_flops(i) * first_array(i).num_elements
+    return element_flops(i) * _elements(i)
+
+
+def _elements(i: Instruction) -> int:
+    """The elements that an instruction computes: of an array that is updated, those that are replaced."""
+    if not updates_operand(i):
+        return first_array(i).num_elements
+    return i.operands[1 if i.opcode == "dynamic-update-slice" else -1].shape.num_elements
 
 
 def first_array(i: Instruction) -> Shape:
