@@ -58,6 +58,23 @@ def test_a_row_of_a_large_array_is_updated_by_one_thread() -> None:
     assert found and not any(found)
 
 
+def test_one_thread_computes_a_row_of_what_is_large() -> None:
+    text = """HloModule m
+    body {
+      x = f32[2000,500] parameter(0)
+      i = s32[] parameter(1)
+      zero = s32[] constant(0)
+      y = f32[2000,500] tanh(x)
+      ROOT r = f32[1,500] dynamic-slice(y, i, zero), dynamic_slice_sizes={1,500}
+    }
+    ENTRY e {
+      x = f32[2000,500] parameter(0)
+      i = s32[] parameter(1)
+      ROOT f = f32[1,500] fusion(x, i), kind=kLoop, calls=body
+    }"""
+    assert parallel.seconds(heron.parse(text).entry.root) < parallel.WORTH
+
+
 def test_one_thread_needs_no_pool() -> None:
     made = _tanh(1000, 1000, threads=1)
     assert "heron_parallel_for" not in made.stage("llvm")

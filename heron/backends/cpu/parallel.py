@@ -8,9 +8,9 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Iterable
-from math import log2
 
 from heron.analysis.cost import bytes_read, bytes_written, flops
+from heron.analysis.cost.kernel import kernel_cost
 from heron.codegen.kernel import Kernel
 from heron.hlo.ir.instruction import Instruction
 from heron.trace import Decision, Trace
@@ -30,12 +30,15 @@ _ELEMENTS = 4096
 
 def seconds(i: Instruction) -> float:
     """Estimated time of an instruction run as one kernel by one thread."""
-    work = flops(i)
-    if i.opcode == "sort":
-        leaf = i.operands[0].shape
-        length = leaf.dims[i.attrs["dimensions"][0]]
-        work = 4.0 * leaf.num_elements * log2(max(length, 2))
-    return max((bytes_read(i) + bytes_written(i)) / BYTES_PER_SECOND, work / FLOPS_PER_SECOND)
+    found = _time(bytes_read(i) + bytes_written(i), flops(i))
+    if i.opcode != "sort" and (i.opcode != "fusion" or found < WORTH):
+        return found
+    cost = kernel_cost(i)  # a fusion may need few elements of what it reads and computes, or some of them often
+    return _time(cost.distinct, cost.flops)
+
+
+def _time(moved: float, work: float) -> float:
+    return max(moved / BYTES_PER_SECOND, work / FLOPS_PER_SECOND)
 
 
 def grain(items: int, cost: float) -> int:
