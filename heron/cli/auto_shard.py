@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Callable
 from math import inf, isfinite
 from typing import Any
 
@@ -75,14 +76,20 @@ def memory_of_text(text: str | None) -> float:
     return float(match[1]) * _UNITS[match[2]]
 
 
-def shard_parameters(module: Module, mesh: Mesh | None, limit: float, target: Target | None = None) -> AutoReport:
+def shard_parameters(
+    module: Module,
+    mesh: Mesh | None,
+    limit: float,
+    target: Target | None = None,
+    told: Callable[[int], None] = lambda _: None,
+) -> AutoReport:
     """Give parameters without a sharding the cheapest ones found, over `mesh` or that of the program.
-    Bytes count by the links of a machine."""
+    Bytes count by the links of a machine. ``told``: as for `choose_parameters`."""
     given = ProgramShardings.read(module)
     if mesh is not None and given.mesh.mesh != mesh:
         given = ProgramShardings(AtomicMesh.of(mesh))
     given.mesh = weighted(given.mesh, target)
-    found = choose_parameters(module, given, limit * ROOM)
+    found = choose_parameters(module, given, limit * ROOM, told)
     options: list[str] = []
     for n, i in enumerate(module.entry.parameters):
         s = found.shardings.get(i)

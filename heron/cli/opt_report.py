@@ -5,7 +5,6 @@ from __future__ import annotations
 import contextlib
 import shlex
 import subprocess
-import sys
 import tempfile
 from collections import Counter
 from collections.abc import Callable, Iterator
@@ -14,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 from heron import files
 from heron.cli.common import print_table, print_text
+from heron.cli.progress import counted
 from heron.errors import HeronError
 from heron.hlo.text import print_module
 from heron.passes.framework.changes import diff
@@ -81,18 +81,10 @@ def command_check(command: str) -> Check:
 
 
 @contextlib.contextmanager
-def probes_shown() -> Iterator[Callable[[int, int], None] | None]:
+def probes_shown() -> Iterator[Callable[[int, int], None]]:
     """A progress bar for a bisection, on a terminal."""
-    if not sys.stderr.isatty():
-        yield None
-        return
-    from rich.console import Console
-    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
-
-    columns = (TextColumn("bisecting"), BarColumn(), MofNCompleteColumn(), TextColumn("tries"), TimeElapsedColumn())
-    with Progress(*columns, console=Console(stderr=True), transient=True) as bar:
-        task = bar.add_task("")
-        yield lambda done, expected: bar.update(task, completed=done, total=expected)
+    with counted("bisecting") as say:
+        yield lambda done, expected: say(done, "tries", expected)
 
 
 def print_culprit(c: Culprit | None) -> None:

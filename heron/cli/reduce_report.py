@@ -36,7 +36,8 @@ def shown(start: Case) -> Iterator[Callable[[Progress], None]]:
 
         yield tell
         return
-    with at_step("is the fault there each time?") as say:
+    with at_step("reducing") as say:
+        say("is the fault there each time?")
         yield lambda p: say(_state(start, p))
 
 

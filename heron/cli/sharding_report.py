@@ -119,10 +119,11 @@ class ShardingReport:
         module: Module,
         spread: Spread | None = None,
         target: Target | None = None,
+        trace: Trace | None = None,
     ) -> ShardingReport:
         """Propagate through `module`, spread as the user says. Bytes count by the links of a `target`. Raises CLI060 to
         CLI063 and what the passes raise."""
-        ctx = PassContext(target=target)
+        ctx = PassContext(target=target, trace=trace)
         auto = (spread or Spread()).over(module, ctx)
         before = module.clone()
         shardings, done, _ = find_shardings(module)
@@ -130,19 +131,19 @@ class ShardingReport:
         if any([ctx.run_pass(step, module) for step in sharded().steps[len(steps_ahead()) + 1 :]]):
             shardings = ProgramShardings.read(module)
         made = Reasons(done)
-        decisions = ctx.trace.decisions
+        decisions = list(ctx.trace.decisions)
         return ShardingReport(module, shardings.mesh, shardings, done, made, before, auto=auto, decisions=decisions)
 
-    def partition(self, target: Target) -> None:
+    def partition(self, target: Target, trace: Trace | None = None) -> None:
         """Make one device's program and estimate its collectives on a machine. Raises CLI065."""
         module = self.module.clone()
         try:
-            _run(module, PassContext(target=target), partitioned())
+            _run(module, PassContext(target=target, trace=trace), partitioned())
         except HeronError as error:
             self.refusal = error
             return
         self.partitioned = module
-        self._compile(module.clone(), target)
+        self._compile(module.clone(), target, trace or Trace())
         if self.auto is not None:
             self.auto.need_fit(self.peak, self.mesh.count)
 
@@ -175,11 +176,11 @@ class ShardingReport:
                 found.append((sharding_text(self.done, s), sent))
         return sorted(found, key=lambda pair: pair[1])
 
-    def _compile(self, module: Module, target: Target) -> None:
+    def _compile(self, module: Module, target: Target, trace: Trace) -> None:
         """Estimate a run, its collectives and the memory of one device, from its program after all passes."""
         from heron.backends.compiler import Compilation
 
-        compilation = Compilation(module, target, Options(), Trace())
+        compilation = Compilation(module, target, Options(), trace)
         self.peak = Memory.of(compilation.buffers).peak
         self.seconds = step_cost(compilation.scheduled, target).seconds
         self.transfers = list(_transfers(compilation.scheduled, target))

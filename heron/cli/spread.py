@@ -63,7 +63,10 @@ class Spread:
             annotate(module, chosen, self.inputs, self.outputs)
         auto = None
         if self.limit is not None and module.num_partitions > 1:
-            auto = shard_parameters(module, chosen, self.limit, ctx.target)
+            trace = ctx.trace
+            auto = shard_parameters(
+                module, chosen, self.limit, ctx.target, lambda n: trace.begin(f"--auto: program {n}")
+            )
         if module.num_partitions == 1 or _is_bare(module):
             raise _nothing_sharded(module, auto)
         return auto

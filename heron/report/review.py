@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 import numpy as np
 
@@ -29,15 +29,21 @@ def review(subject: Subject, command: str) -> Page:
     return page
 
 
-def measure(subject: Subject, arrays: Sequence[np.ndarray], against_xla: bool) -> None:
+def measure(
+    subject: Subject, arrays: Sequence[np.ndarray], against_xla: bool, told: Callable[[str], None] = lambda _: None
+) -> None:
     """Run the program on this machine's CPU, time its steps and, if asked, compare it with XLA:CPU.
 
-    A program that XLA refuses is reported with a note in place of the comparison.
+    A program that XLA refuses is reported with a note in place of the comparison. ``told``: hears of each part as it
+    begins.
     """
+    told("whole runs")
     outputs = subject.run(arrays)
+    told("each step")
     subject.time_steps(arrays)
     if not against_xla:
         return
+    told("XLA:CPU beside it")
     try:
         subject.peer = Peer.of(subject, arrays, outputs)
     except HeronError as error:

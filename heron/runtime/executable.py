@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from collections.abc import Sequence as Seq
 from typing import TYPE_CHECKING, Any, Protocol
 
@@ -169,6 +169,9 @@ class ProgramInfo:
 
 class Executable(ABC):
     """A compiled program. Call it on arrays in parameter order; ask `kernels`, `memory`, `trace`, `stage(name)`."""
+
+    #: told of each kernel by name as it begins, where Python launches them: on the simulator; for progress displays
+    on_kernel: Callable[[str], None] | None = None
 
     def __init__(self, info: ProgramInfo) -> None:
         self.name, self.target, self.signature = info.name, info.target, info.signature

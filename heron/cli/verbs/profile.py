@@ -19,7 +19,7 @@ from heron.cli.common import (
     settings_option,
 )
 from heron.cli.job import Job
-from heron.cli.progress import interruptible, progress
+from heron.cli.progress import progress, running
 from heron.collector import collector_paused
 from heron.trace import Trace
 from heron.trace.summary import seconds, table
@@ -80,7 +80,7 @@ def command(
     with progress(trace, f"compiling {module.name} for cpu"), collector_paused():
         compilation = Compilation(module, machine, options, trace)
         executable: Any = compilation.executable()
-    with interruptible():
+    with running(executable):
         total, steps = fastest(executable, arrays, runs)
     found = rows(steps, compilation.scheduled, machine, together=not in_order)
     if not in_order:

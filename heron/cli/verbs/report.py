@@ -20,7 +20,7 @@ from heron.cli.common import (
     target_option,
 )
 from heron.cli.job import Job
-from heron.cli.progress import interruptible, progress
+from heron.cli.progress import at_step, interruptible, progress
 from heron.errors import HeronError
 from heron.trace import Trace
 
@@ -74,8 +74,8 @@ def command(
         subject = Subject.compile(module, machine, options, trace)
     if target == "cpu" and not no_run and module.num_partitions * module.replica_count == 1:
         arrays = job.arrays(module)
-        with interruptible():
-            measure(subject, arrays, not no_xla and peer.is_available())
+        with at_step(f"measuring {module.name}") as say, interruptible():
+            measure(subject, arrays, not no_xla and peer.is_available(), say)
     page = review(subject, " ".join(["heron", *sys.argv[1:]]))
     if output is not None:
         files.write_text(output, html(page) if output.endswith(".html") else markdown(page))

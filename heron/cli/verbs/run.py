@@ -25,7 +25,7 @@ from heron.cli.common import (
 )
 from heron.cli.devices import devices_option, own_jobs, settle, with_counts
 from heron.cli.job import Job, job_options
-from heron.cli.progress import interruptible, progress
+from heron.cli.progress import progress, running
 from heron.errors import HeronError
 from heron.trace import Trace
 from heron.trace.summary import seconds
@@ -133,7 +133,7 @@ def _on_each(executable: Executable, job: Job, times: dict[str, float], as_json:
     jobs, local = own_jobs(job, len(devices)), parse(executable.stage("scheduled"))
     given = [j.arrays(local) for j in jobs]
     start = time.perf_counter()
-    with interruptible():
+    with running(executable):
         results = executable.run_devices(given if len(given) > 1 else given * len(devices))
     times["run_seconds"] = time.perf_counter() - start
     if not as_json:
@@ -151,7 +151,7 @@ def _run(
     from heron.cli.report import flat
 
     start = time.perf_counter()
-    with interruptible():
+    with running(executable):
         outputs = flat(watched(lambda: executable(*arrays), timeout or 0, lambda: late("the run", timeout)))
     times["run_seconds"] = time.perf_counter() - start
     return outputs

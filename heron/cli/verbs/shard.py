@@ -18,7 +18,9 @@ from heron.cli.common import (
     spread_options,
     target_option,
 )
+from heron.cli.progress import at_step, progress
 from heron.errors import HeronError
+from heron.trace import Trace
 from heron.trace.summary import seconds, size, table
 
 if TYPE_CHECKING:
@@ -76,12 +78,17 @@ def command(
         raise HeronError("CLI034", f"'{draw}' is not a picture", hint="--draw OUT.svg or OUT.html")
     machine = targets.get(target)
     limit = memory_of_text(memory) if auto or memory is not None else None
-    report = ShardingReport.of(load_module(file, target), Spread(mesh, inputs, outputs, limit), machine)
+    module = load_module(file, target)
+    trace = Trace(module.name, target)
+    with progress(trace, f"sharding {module.name}"):
+        report = ShardingReport.of(module, Spread(mesh, inputs, outputs, limit), machine, trace)
+        if tiles is None and draw is None and (why is None or trial):
+            report.partition(machine, trace)
     if why is not None:
         answer = report.why(why)
         if trial:
-            report.partition(machine)
-            answer.lines.extend(_savings(report, why, machine))
+            with at_step(f"trying other shardings of {why}"):
+                answer.lines.extend(_savings(report, why, machine))
         print_json(answer.to_json()) if as_json else print_text(
             "\n".join([answer.text, *(f"  {line}" for line in answer.lines)])
         )
@@ -92,7 +99,6 @@ def command(
     if draw is not None:
         _draw(report, draw)
         return
-    report.partition(machine)
     if as_json:
         print_json(report.to_json())
         return

@@ -13,6 +13,7 @@ from heron.cli.common import (
     settings_option,
     target_option,
 )
+from heron.cli.progress import at_step
 from heron.cli.traces import trace_of
 from heron.errors import HeronError
 from heron.trace.summary import size
@@ -42,7 +43,9 @@ def command(file: str, output: str | None, opens: bool, target: str, settings: t
     if output is not None and not output.endswith((".html", ".htm")):
         raise HeronError("CLI034", f"'{output}' is not a page", hint="-o OUT.html")
     path = Path(output or ("page.html" if file == "-" else f"{Path(file.partition(':')[0]).stem}.html"))
-    write(trace_of(file, target, settings, texts=True), path)
+    trace = trace_of(file, target, settings, texts=True)
+    with at_step(f"writing {path}"):
+        write(trace, path)
     print_text(f"{path} ({size(path.stat().st_size)})")
     if opens:
         import webbrowser  # takes a while to import, and few ask for it

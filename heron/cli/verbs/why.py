@@ -71,7 +71,11 @@ def command(
     if sharding is not None and not file.endswith(".trace"):
         from heron.cli.sharding_report import ShardingReport
 
-        answer = ShardingReport.of(load_module(file, target), target=targets.get(target)).why(sharding)
+        module = load_module(file, target)
+        trace = Trace(module.name, target)
+        with progress(trace, f"sharding {module.name}"):
+            report = ShardingReport.of(module, target=targets.get(target), trace=trace)
+        answer = report.why(sharding)
     else:
         trace = _trace(file, target, settings, question in _OF_KERNELS)
         answer = getattr(why, question)(trace, *([value] if isinstance(value, str) else value))

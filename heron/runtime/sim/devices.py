@@ -39,6 +39,7 @@ class SimDevices(DevicesExecutable):
 
         def run(device: Device) -> list[np.ndarray]:
             current.set_evaluator(Evaluator(world=world, device=device))
+            self.each[device.number].on_kernel = self.on_kernel
             return self.each[device.number].execute(rows[device.number], donate)
 
         return world.run(run)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+from collections.abc import Callable
 
 import numpy as np
 
@@ -48,7 +49,7 @@ class SimExecutable(Executable):
         try:
             bases, results = self._memory.bind(arrays, arenas, donate)
             written = Written(self.assignment.allocations) if self._uninit else None
-            Stream(self.runners, bases, self._random, written).run(self.sequence)
+            Stream(self.runners, bases, self._random, written, self.on_kernel).run(self.sequence)
         finally:
             self._memory.give_back(arenas)
         return results
@@ -69,12 +70,18 @@ class RandomState:
 
 
 class Stream:
-    """One run of a sequence over bound buffers. ``written``: which bytes hold a value, when that is checked."""
+    """One run of a sequence over bound buffers. ``written``: which bytes hold a value, when that is checked.
+    ``on_kernel``: told of each kernel as it begins."""
 
     def __init__(
-        self, runners: dict[str, Runner], bases: list[np.ndarray], random: RandomState, written: Written | None
+        self,
+        runners: dict[str, Runner],
+        bases: list[np.ndarray],
+        random: RandomState,
+        written: Written | None,
+        on_kernel: Callable[[str], None] | None = None,
     ) -> None:
-        self.runners, self.random, self.written = runners, random, written
+        self.runners, self.random, self.written, self.on_kernel = runners, random, written, on_kernel
         self.bases = [b.reshape(-1).view(np.uint8) for b in bases]
         self.shadow = Shadow()
 
@@ -124,6 +131,8 @@ class Stream:
                 self.written.mark(s)
 
     def kernel(self, t: KernelThunk) -> None:
+        if self.on_kernel is not None:
+            self.on_kernel(t.kernel)
         runner = self.runners[t.kernel]
         buffers = [(self.bytes(s).ctypes.data, s.size) for s in t.args]
         if self.written is None:
