@@ -144,7 +144,7 @@ def test_what_is_missed_is_told_by_the_exit_code(
 ) -> None:
     (tmp_path / "some_test.py").write_text("")
     outcomes = {True: {"a": Outcome(on_heron)}, False: {"a": Outcome("passed")}}
-    monkeypatch.setattr(runner, "run_file", lambda file, settings, heron, _: Record(outcomes[heron], ["a"]))
+    monkeypatch.setattr(runner, "run_file", lambda file, settings, heron, *_: Record(outcomes[heron], ["a"]))
     assert heron("jax-tests", tmp_path).code == code
 
 

@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
 from heron.cli.common import examples, json_option, print_json, print_table
-from heron.cli.main import DIFFERENT, OK
+from heron.cli.progress import is_shown
+from heron.cli.series import series
 from heron.trace.summary import table
 
 if TYPE_CHECKING:
+    from heron.pjrt.conformance.record import Record
     from heron.pjrt.conformance.runner import FileReport
 
 _SHOWN = 20
@@ -102,11 +105,18 @@ def command(
     """
     from heron.pjrt.conformance import runner
 
-    def told(report: FileReport) -> None:
-        click.echo(f"{report.file.name}: {len(report.missed)} of {len(report.wanted)} missed", err=True)
-
     settings = runner.Settings(select, every, timeout, devices or 0, as_cpu, x64, retry, processes)
-    reports = runner.compare(runner.files_of(path.resolve()), settings, jobs, told, results)
+    files = runner.files_of(path.resolve())
+    reports: list[FileReport] = []
+    with series("files", len(files)) as work:
+        at = _Place(work.say)
+
+        def told(report: FileReport) -> None:
+            reports.append(report)
+            at.end(report.file)
+            click.echo(f"{report.file.name}: {len(report.missed)} of {len(report.wanted)} missed", err=True)
+
+        reports = runner.compare(files, settings, jobs, told, results, at if is_shown() else None)
     groups = runner.clusters(reports)
     if as_json:
         print_json(
@@ -119,7 +129,30 @@ def command(
         _show(reports, groups)
     if list_missed and not as_json:
         _list(reports)
-    return DIFFERENT if groups else OK
+    return work.code(groups)
+
+
+class _Place:
+    """The part of each file that is done: half of it on the CPU of JAX, half on heron."""
+
+    def __init__(self, say: Callable[..., None]) -> None:
+        self._say = say
+        self._parts: dict[Path, float] = {}
+
+    def __call__(self, file: Path, heron: bool, record: Record) -> None:
+        count = len(record.selected)
+        done = min(count, sum(t in record.outcomes for t in record.selected))
+        self._parts[file] = (heron + done / max(count, 1)) / 2
+        where = f"{file.name} on {'heron' if heron else 'the CPU'}"
+        self._tell(f"{where}: {done} of {count} tests, {record.under_way or ''}")
+
+    def end(self, file: Path) -> None:
+        """The file is over on both."""
+        self._parts[file] = 1.0
+        self._tell(file.name)
+
+    def _tell(self, words: str) -> None:
+        self._say(sum(self._parts.values()), words)
 
 
 def _as_json(r: FileReport) -> dict[str, Any]:

@@ -5,13 +5,15 @@ from __future__ import annotations
 import json
 import os
 import re
+import signal
 import subprocess
 import sys
 import tempfile
+import threading
 from collections import Counter
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import nullcontext
+from contextlib import nullcontext, suppress
 from dataclasses import asdict, field
 from pathlib import Path
 
@@ -25,6 +27,8 @@ from heron.records import dataclass
 _RESTARTS = 20
 #: lines of the stacks of a process that took too long
 _FRAMES = 60
+#: seconds between looks at a process
+_LOOK = 0.5
 _ABSENT = Outcome("absent", "absent: the file has no such test on heron")
 
 
@@ -108,11 +112,27 @@ def _no_tests(where: str, why: str) -> HeronError:
     return HeronError("PJRT023", f"there are no tests {where}", why=why, hint="a checkout's folder `tests`")
 
 
-def run_file(file: Path, settings: Settings, heron: bool, folder: Path) -> Record:
-    """A file's tests on heron or on JAX's CPU; those recorded in the folder are not run again."""
-    log = folder / settings.name(file, heron)
+@dataclass(slots=True)
+class Watch:
+    """The view from outside on files that run in other threads.
+
+    ``at``: told of a file, whether it runs on heron, and its record so far, every moment; None: nobody looks.
+    ``stopped``: set to end all processes; what they were at is not recorded.
+    """
+
+    at: Callable[[Path, bool, Record], None] | None = None
+    stopped: threading.Event = field(default_factory=threading.Event)
+
+
+class Stopped(Exception):
+    """A file ended early, because `Watch.stopped` is set."""
+
+
+def run_file(file: Path, settings: Settings, heron: bool, folder: Path, watch: Watch | None = None) -> Record:
+    """A file's tests on heron or on JAX's CPU; those recorded in the folder are not run again. Raises `Stopped`."""
+    log, watch = folder / settings.name(file, heron), watch or Watch()
     for _ in range(_RESTARTS + 1):
-        _run_once(file, settings, heron, log)
+        _run_once(file, settings, heron, log, watch)
         record = Record.read(log)
         if record.under_way is None:
             break
@@ -131,7 +151,7 @@ def _why(log: Path) -> str:
     return "\n".join(["took too long", *shown[:_FRAMES]]) if lines else "the process ended"
 
 
-def _run_once(file: Path, settings: Settings, heron: bool, log: Path) -> None:
+def _run_once(file: Path, settings: Settings, heron: bool, log: Path, watch: Watch) -> None:
     processes = settings.processes
     address = together.free_address() if processes > 1 else ""
     task = Task(str(log), settings.every, settings.seconds, settings.devices, processes, address)
@@ -141,7 +161,18 @@ def _run_once(file: Path, settings: Settings, heron: bool, log: Path) -> None:
     command += ["-p", "no:cacheprovider", "--continue-on-collection-errors"]
     command += ["-k", settings.select] if settings.select else []
     command = together.started(command, processes)
-    subprocess.run(command, cwd=file.parent, env=env, capture_output=True, check=False)
+    # a session of its own: Ctrl-C reaches this process alone, which ends the others without a false record
+    nowhere = subprocess.DEVNULL
+    child = subprocess.Popen(command, cwd=file.parent, env=env, stdout=nowhere, stderr=nowhere, start_new_session=True)
+    while child.poll() is None:
+        if watch.stopped.is_set():
+            os.killpg(child.pid, signal.SIGKILL)
+            child.wait()
+            raise Stopped
+        if watch.at is not None:
+            watch.at(file, heron, Record.read(log))
+        with suppress(subprocess.TimeoutExpired):
+            child.wait(_LOOK)
     if processes > 1:
         together.merge([Path(task.own_log(n)) for n in range(processes)], log)
 
@@ -152,25 +183,35 @@ def compare(
     jobs: int,
     told: Callable[[FileReport], None],
     results: Path | None = None,
+    at: Callable[[Path, bool, Record], None] | None = None,
 ) -> list[FileReport]:
     """Run all files on both platforms, `jobs` at a time; `told` hears of each as it is over.
 
-    ``results``: the folder of records, which an earlier run may have filled. Raises PJRT023 when no test was found, or
+    ``results``: the folder of records, which an earlier run may have filled. ``at``: as of `Watch`. After Ctrl-C the
+    processes are ended, and no outcome is recorded for what they were at. Raises PJRT023 when no test was found, or
     `settings.select` fits none.
     """
 
+    watch = Watch(at)
+
     def one(file: Path, folder: Path) -> FileReport:
+        if watch.stopped.is_set():
+            raise Stopped
         if settings.retry:
             _forget_missed(file, settings, folder)
-        cpu = run_file(file, settings, False, folder)
-        report = FileReport(file, run_file(file, settings, True, folder), cpu)
+        cpu = run_file(file, settings, False, folder, watch)
+        report = FileReport(file, run_file(file, settings, True, folder, watch), cpu)
         told(report)
         return report
 
     if results is not None:
         results.mkdir(parents=True, exist_ok=True)
     with nullcontext(results) if results else tempfile.TemporaryDirectory() as where, ThreadPoolExecutor(jobs) as pool:
-        reports = list(pool.map(lambda file: one(file, Path(str(where)).resolve()), files))
+        try:
+            reports = list(pool.map(lambda file: one(file, Path(str(where)).resolve()), files))
+        except BaseException:
+            watch.stopped.set()
+            raise
     if not any(r.cpu.outcomes or r.heron.outcomes for r in reports):
         names = ", ".join(f.name for f in files)
         why = f"none whose name fits '{settings.select}'" if settings.select else "pytest finds none"
