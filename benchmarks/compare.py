@@ -24,6 +24,7 @@ import click
 
 from benchmarks import programs, sections
 from heron import files
+from heron.cli.series import series
 from heron.errors import HeronError
 
 SIDES = ("heron", "xla")
@@ -52,6 +53,7 @@ class Worker:
             text=True,
             cwd=Path(__file__).parent.parent,
             env={**os.environ, **(environment or {})},
+            start_new_session=True,  # Ctrl-C is the parent's, which closes this process
         )
         if errors is not None:
             errors.close()
@@ -72,8 +74,10 @@ class Worker:
             raise Refused(reply["error"])
         return reply
 
-    def close(self) -> None:
-        """End the process."""
+    def close(self, at_once: bool = False) -> None:
+        """End the process, when it is done with a request or ``at_once``."""
+        if at_once:
+            self.process.kill()
         if self.process.stdin:
             with contextlib.suppress(BrokenPipeError):  # what was not read by a process that has ended
                 self.process.stdin.close()
@@ -272,22 +276,21 @@ def main(
     workers = {"heron": Worker("heron", target)}
     if not alone:
         workers["xla"] = Worker("xla", python=peer_python)
-    rows = []
-    try:
-        with tempfile.TemporaryDirectory() as folder:
-            for name in chosen:
-                click.echo(f"{name} …", err=True)
-                rows.append(measure(name, workers, small, repeats, Path(folder)))
-    finally:
-        for worker in workers.values():
-            worker.close()
+    rows: list[Row] = []
+    with tempfile.TemporaryDirectory() as folder, series("programs", len(chosen)) as work:
+        for name in work.over(chosen, str):
+            rows.append(measure(name, workers, small, repeats, Path(folder)))
+            click.echo(f"{name}: run {_number(rows[-1].ratio('run'))}", err=True)
+    for worker in workers.values():
+        worker.close(at_once=work.is_interrupted)
     click.echo(report(rows))
-    if write:
+    if write and not work.is_interrupted:
         sections.put("Compiled programs", page(rows, small, repeats))
     if output:
         ratios = ("compile", "run", "temp_bytes")
         figures = [{**asdict(r), "ratios": {w: _plain(r.ratio(w)) for w in ratios}} for r in rows]
         files.write_text(output, json.dumps({"target": target, "small": small, "programs": figures}, indent=1) + "\n")
+    sys.exit(work.code(False))
 
 
 def _plain(value: float) -> float | None:

@@ -17,6 +17,7 @@ import heron
 from benchmarks import programs
 from heron import targets
 from heron.backends.compiler import Compilation
+from heron.cli.progress import counted
 from heron.errors import HeronError
 from heron.options import Options
 from heron.trace import Trace
@@ -70,8 +71,9 @@ def write(out: Path, names: tuple[str, ...], small: bool, wanted: tuple[str, ...
     todo = [(name, target) for target in wanted or TARGETS for name in names or programs.names()]
     with ProcessPoolExecutor(jobs) as pool:
         running = [pool.submit(digests, name, target, small) for name, target in todo]
-        with click.progressbar(running, label="programs") as bar:
-            for one in bar:
+        with counted("programs", len(todo)) as say:
+            for n, (one, (name, target)) in enumerate(zip(running, todo, strict=True)):
+                say(n, f"{name} for {target}")
                 found |= one.result()
     out.write_text(json.dumps(found, indent=1, sort_keys=True))
     click.echo(f"{len(found)} digests in {out}")

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import contextlib
 import multiprocessing
 import os
+import signal
 import time
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from multiprocessing import resource_tracker
 from multiprocessing.connection import Connection, wait
 from multiprocessing.process import BaseProcess
 from pathlib import Path
@@ -64,7 +67,8 @@ def results(
             while waiting and len(children) < processes:
                 ours, theirs = context.Pipe()
                 process = context.Process(target=_work, args=(function, theirs), daemon=True)
-                process.start()
+                with _deaf():
+                    process.start()
                 theirs.close()
                 children.append(_Child(process, ours))
             for child in children:
@@ -87,6 +91,18 @@ def results(
         for child in children:
             child.process.kill()
             child.process.join()
+
+
+@contextlib.contextmanager
+def _deaf() -> Iterator[None]:
+    """Children that begin in the block do not hear Ctrl-C, which reaches all processes of a terminal: the parent ends
+    them, without a traceback of each."""
+    resource_tracker.ensure_running()  # when it starts, it unblocks the signal
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
+    try:
+        yield
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)
 
 
 def _outcome(child: _Child, ready: bool, seconds: float) -> tuple[bool, Any]:

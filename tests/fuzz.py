@@ -15,6 +15,7 @@ from pathlib import Path
 import numpy as np
 from hypothesis import HealthCheck, Phase, given, seed, settings
 
+from heron.cli.series import series
 from heron.errors import HeronError
 from tests.backends.agreement import TARGETS, check, text
 from tests.buffers import search as buffers
@@ -37,9 +38,9 @@ def main() -> int:
     p.add_argument("--buffers", action="store_true", help="loops, updates, fusions in their inputs: in their buffers")
     a = p.parse_args()
     if a.buffers:
-        return 1 if buffers.search(a.count, a.seed, a.out) else 0
+        return buffers.search(a.count, a.seed, a.out)
     if a.passes:
-        return 1 if passes.search(a.count, a.seed, a.out, a.names, a.ops) else 0
+        return passes.search(a.count, a.seed, a.out, a.names, a.ops)
     types = tuple(t for t in ALL_TYPES if not a.types or t.name in a.types.split(","))
     a.out.mkdir(parents=True, exist_ok=True)
     tried, refused, start = 0, 0, time.perf_counter()
@@ -59,7 +60,9 @@ def main() -> int:
     def search(program: Program) -> None:
         nonlocal tried, refused, failing
         tried += 1
-        if tried % 100 == 0 and failing is None:
+        if failing is not None:
+            work.say(tried - 1, "making a program smaller")
+        if tried % 100 == 0 and failing is None and not sys.stderr.isatty():
             print(f"{tried} programs, {time.perf_counter() - start:.0f} s", flush=True)
         (a.out / "last.hlo").write_text(text(program))
         try:
@@ -67,19 +70,27 @@ def main() -> int:
         except Exception as error:
             if isinstance(error, HeronError) and error.code in a.allow.split(","):
                 refused += 1
+                work.say(tried)
                 return
             if failing is None:
                 print(f"found one after {tried} programs, making it smaller", flush=True)
             failing = program
             _save(program, a.out / f"found_{a.seed}.hlo")
             raise
+        work.say(tried)
 
-    try:
-        search()
-    except Exception as error:
+    error: Exception | None = None
+    with series("programs", a.count) as work:
+        try:
+            search()
+        except Exception as fault:
+            error = fault
+    if error is not None:
         return _report(failing, error, a.out, a.seed)
-    print(f"{tried} programs agree, {refused} of them not compiled, {time.perf_counter() - start:.0f} s")
-    return 0
+    if failing is not None:
+        print(f"one that does not agree, not made small, is in {a.out}")
+    print(f"{work.done:g} programs agree, {refused} of them not compiled, {time.perf_counter() - start:.0f} s")
+    return work.code(failing)
 
 
 def _report(program: Program | None, error: Exception, out: Path, number: int) -> int:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 import multiprocessing
 import os
+import signal
 import time
 
 import pytest
@@ -18,6 +19,8 @@ def job(what: str) -> str:
         os._exit(3)
     if what == "wait":
         time.sleep(600)
+    if what == "Ctrl-C":
+        os.kill(os.getpid(), signal.SIGINT)
     return what
 
 
@@ -25,6 +28,10 @@ def test_outcomes() -> None:
     jobs = ["a", "end", "b"]
     found = dict(children.results(job, jobs))
     assert found == {0: "a", 1: Lost(exit_code=3), 2: "b"}
+
+
+def test_children_do_not_hear_ctrl_c() -> None:
+    assert dict(children.results(job, ["Ctrl-C"] * 2, fresh=True)) == {0: "Ctrl-C", 1: "Ctrl-C"}
 
 
 def test_a_job_is_stopped_at_its_cpu_time(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -15,6 +15,7 @@ from benchmarks.zoo import page
 from benchmarks.zoo.catalogue import programs
 from benchmarks.zoo.measure import Row, measure_all
 from heron import files
+from heron.cli.series import series
 from heron.errors import HeronError
 
 PAGE = Path(__file__).parents[2] / "docs" / "reference" / "zoo.md"
@@ -35,16 +36,22 @@ def main(word: str, seconds: float, limit: float, only_names: bool, write: bool,
         click.echo("\n".join(p.name for p in chosen))
         return
     rows: list[Row] = []
-    for row in measure_all(chosen, seconds, limit):
-        rows.append(row)
-        said = row.refused or f"run {row.ratio('run'):.2f}  compile {row.ratio('compile'):.2f}  error {row.error:.1e}"
-        click.echo(f"{row.name:45s} {said}{'  WRONG' if row.wrong else ''}", err=True)
+    with series("programs", len(chosen)) as work:
+        work.say(0, chosen[0].name if chosen else "")
+        for row in measure_all(chosen, seconds, limit):
+            rows.append(row)
+            said = (
+                row.refused or f"run {row.ratio('run'):.2f}  compile {row.ratio('compile'):.2f}  error {row.error:.1e}"
+            )
+            click.echo(f"{row.name:45s} {said}{'  WRONG' if row.wrong else ''}", err=True)
+            work.say(len(rows), chosen[len(rows)].name if len(rows) < len(chosen) else "")
     click.echo(page.report(rows))
-    if write:
+    if write and not work.is_interrupted:  # the page is about all programs
         files.write_text(PAGE, page.page(rows))
     if output:
         figures = [{**dataclasses.asdict(r), "temp_ratio": _plain(r.ratio("temp_bytes"))} for r in rows]
         files.write_text(output, json.dumps(figures, indent=1) + "\n")
+    sys.exit(work.code(False))
 
 
 def _plain(value: float) -> float | None:

@@ -1,7 +1,8 @@
 """``python -m tests.interplay``: draws joint programs, runs them, reduces and keeps what is not right.
 
 Every program runs in a child process with a time limit. Results are added to ``results.jsonl`` in the output folder as
-they come; the same command goes on where it was stopped. Exit code: 0 all right, 1 faults found, 2 wrong usage.
+they come; the same command goes on where it was stopped. Exit code: 0 all right, 1 faults found, 2 wrong usage,
+130 interrupted.
 """
 
 from __future__ import annotations
@@ -15,6 +16,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+from heron.cli.series import series
 from tests.children import Lost, results
 from tests.interplay import report
 from tests.interplay.library import families, library
@@ -47,8 +49,8 @@ def main() -> int:
     kept = str((a.out / "parts").absolute())
     jobs = [Job(p, drawn_targets(a.targets, n), n, kept) for n, p in programs.items() if n not in done]
     begin = time.monotonic()
-    with path.open("a") as file:
-        for k, (index, outcome) in enumerate(results(run, jobs, a.jobs, a.timeout)):
+    with path.open("a") as file, series("programs", len(jobs)) as work:
+        for k, (index, outcome) in enumerate(work.over(results(run, jobs, a.jobs, a.timeout))):
             if isinstance(outcome, Lost):
                 outcome = _each(jobs[index], a.timeout)
             row = report.row(key, jobs[index], outcome)
@@ -65,7 +67,7 @@ def main() -> int:
     print(report.table(rows, a.targets))
     if a.json:
         a.json.write_text(json.dumps(report.summary(rows), indent=1) + "\n")
-    return 1 if any(r["faults"] for r in rows) else 0
+    return work.code(any(r["faults"] for r in rows))
 
 
 def _arguments() -> Any:

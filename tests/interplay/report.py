@@ -47,13 +47,12 @@ def fault(row: dict[str, Any]) -> None:
 
 
 def progress(done: int, count: int, rows: Sequence[dict[str, Any]], seconds: float) -> None:
-    if not sys.stderr.isatty() and done % 25 and done != count:
+    """A line now and then for the log of a search; a terminal has a bar."""
+    if sys.stderr.isatty() or done % 25 and done != count:
         return
-    bar = "#" * (30 * done // max(count, 1))
     faults = sum(bool(r["faults"]) for r in rows)
     left = seconds / done * (count - done)
-    end = "\r" if sys.stderr.isatty() and done != count else "\n"
-    print(f"[{bar:30}] {done}/{count}, {faults} not right, {left:.0f} s left  ", end=end, file=sys.stderr, flush=True)
+    print(f"{done} of {count}, {faults} not right, {left:.0f} s left", file=sys.stderr, flush=True)
 
 
 def summary(rows: Sequence[dict[str, Any]]) -> dict[str, Any]:

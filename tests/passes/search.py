@@ -8,12 +8,13 @@ from __future__ import annotations
 
 import re
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
 
+from heron.cli.series import series
 from heron.hlo.ir.module import Module
 from heron.hlo.text import print_module
 from heron.passes.framework.base import Pass
@@ -40,7 +41,7 @@ class Fault:
         return self.step.name, re.sub(r"'[^']*'|[\d.%]+|\(.*", "", self.problem)[:60]
 
 
-def faults(seeds: Sequence[int], names: Sequence[str] = (), steps: int = 10) -> Iterator[Fault]:
+def faults(seeds: Iterable[int], names: Sequence[str] = (), steps: int = 10) -> Iterator[Fault]:
     """All that is wrong on the odd programs of those numbers."""
     all_passes = passes(names)
     for seed in seeds:
@@ -85,21 +86,22 @@ def smaller(fault: Fault) -> OddProgram:
 
 
 def search(count: int, start: int, out: Path, names: Sequence[str] = (), steps: int = 10) -> int:
-    """Try that many programs, write what is found into `out`; gives the number of kinds of faults."""
+    """Try that many programs, write what is found into `out`; gives the exit code: 1 where a pass is at fault."""
     begun, seen = time.perf_counter(), dict[tuple[str, str], int]()
     out.mkdir(parents=True, exist_ok=True)
-    for fault in faults(range(start, start + count), names, steps):
-        seen[fault.kind] = seen.get(fault.kind, 0) + 1
-        if seen[fault.kind] > 1:
-            continue
-        program = smaller(fault)
-        path = out / f"{fault.step.name}.{fault.seed}.hlo"
-        path.write_text(
-            f"// RUN: heron opt %s -p {fault.step.name}\n// {fault.problem}\n{print_module(program.module)}"
-        )
-        print(f"{label(fault.step)} on program {fault.seed}: {fault.problem}\n  {path}", flush=True)
+    with series("programs", count) as work:
+        for fault in faults(work.over(range(start, start + count)), names, steps):
+            seen[fault.kind] = seen.get(fault.kind, 0) + 1
+            if seen[fault.kind] > 1:
+                continue
+            program = smaller(fault)
+            path = out / f"{fault.step.name}.{fault.seed}.hlo"
+            path.write_text(
+                f"// RUN: heron opt %s -p {fault.step.name}\n// {fault.problem}\n{print_module(program.module)}"
+            )
+            print(f"{label(fault.step)} on program {fault.seed}: {fault.problem}\n  {path}", flush=True)
     seconds = time.perf_counter() - begun
-    print(f"{count} programs, {len(passes(names))} passes, {seconds:.0f} s: {len(seen)} kinds of faults")
+    print(f"{work.done:g} programs, {len(passes(names))} passes, {seconds:.0f} s: {len(seen)} kinds of faults")
     for (name, words), times in sorted(seen.items(), key=lambda item: -item[1]):
         print(f"{times:6} {name}: {words}")
-    return len(seen)
+    return work.code(seen)

@@ -14,9 +14,11 @@ import time
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from itertools import chain
 
 import numpy as np
 
+from heron.cli.series import series
 from heron.errors import HeronError
 from heron.hlo.ir.module import Module
 from heron.hlo.text import parse
@@ -82,16 +84,22 @@ def main(argv: list[str] | None = None) -> int:
     parser.add_argument("--pass", action="append", default=[], dest="names", metavar="NAME")
     arguments = parser.parse_args(argv)
     begun, rows = time.perf_counter(), list[Row]()
-    for name in arguments.workload or NAMES:
-        found = [*alone(name, arguments.names), *([] if arguments.names else in_pipelines(name))]
-        rows += found
-        wrong = [r for r in found if r.problem]
-        print(f"{name}: {sum(r.changed for r in found)} of {len(found)} changed it, {len(wrong)} wrong", flush=True)
-        for r in wrong:
-            print(f"  {r.step} ({r.form}): {r.problem}", flush=True)
+    chosen = arguments.workload or NAMES
+    with series("workloads", len(chosen)) as work:
+        for n, name in enumerate(chosen):
+            found: list[Row] = []
+            work.say(n, name)
+            for row in chain(alone(name, arguments.names), [] if arguments.names else in_pipelines(name)):
+                found.append(row)
+                rows.append(row)
+                work.say(n, f"{name}, after {row.step}")
+            wrong = [r for r in found if r.problem]
+            print(f"{name}: {sum(r.changed for r in found)} of {len(found)} changed it, {len(wrong)} wrong", flush=True)
+            for r in wrong:
+                print(f"  {r.step} ({r.form}): {r.problem}", flush=True)
     print(table(rows))
     print(f"{time.perf_counter() - begun:.0f} s")
-    return 1 if any(r.problem for r in rows) else 0
+    return work.code(any(r.problem for r in rows))
 
 
 def table(rows: Sequence[Row]) -> str:

@@ -12,10 +12,9 @@ import dataclasses
 import json
 import sys
 from collections import Counter, defaultdict
+from collections.abc import Iterator, Sequence
 
-from rich.console import Console
-from rich.progress import track
-
+from heron.cli.series import series
 from tests import children
 from tests.sizes.case import Case
 from tests.sizes.jobs import known, one
@@ -42,30 +41,30 @@ def main(arguments: list[str] | None = None) -> int:
     if chosen.list:
         print("\n".join(c.name for c in found))
         return 0
-    outcomes = _run(found, tuple(chosen.target or TARGETS), chosen.jobs, chosen.timeout, chosen.huge)
+    outcomes: list[tuple[Case, Outcome]] = []
+    with series("cases", len(found), chosen.json) as work:
+        runs = _run(found, tuple(chosen.target or TARGETS), chosen.jobs, chosen.timeout, chosen.huge)
+        for case, results in work.over(runs):
+            outcomes += [(case, o) for o in results]
+            for o in results:
+                if o.found != "ok":
+                    print(f"{case.name}: {o.target}: {o.found}: {o.detail}", file=sys.stderr, flush=True)
     if chosen.json:
         print(json.dumps([{"case": c.name, **dataclasses.asdict(o)} for c, o in outcomes], indent=1))
     else:
         _report(outcomes)
-    return int(any(o.found != "ok" for _, o in outcomes))
+    return work.code(any(o.found != "ok" for _, o in outcomes))
 
 
 def _run(
     cases: list[Case], targets: tuple[str, ...], jobs: int, seconds: float, is_huge: bool
-) -> list[tuple[Case, Outcome]]:
+) -> Iterator[tuple[Case, Sequence[Outcome]]]:
+    """Each case, as it is over, with its outcome on every target."""
     numbers = {c.name: n for n, c in enumerate(known(is_huge))}
     work = [(is_huge, numbers[c.name], targets) for c in cases]
-    outcomes: list[tuple[Case, Outcome]] = []
     runs = children.results(one, work, jobs, seconds)
-    for n, result in track(runs, total=len(work), console=Console(stderr=True), transient=True):
-        lost = isinstance(result, children.Lost)
-        for outcome in [Outcome("", "fails", str(result))] if lost else result:
-            outcomes.append((cases[n], outcome))
-            if outcome.found != "ok":
-                print(
-                    f"{cases[n].name}: {outcome.target}: {outcome.found}: {outcome.detail}", file=sys.stderr, flush=True
-                )
-    return outcomes
+    for n, result in runs:
+        yield cases[n], [Outcome("", "fails", str(result))] if isinstance(result, children.Lost) else result
 
 
 def _report(outcomes: list[tuple[Case, Outcome]]) -> None:

@@ -9,12 +9,10 @@ from __future__ import annotations
 import argparse
 import json
 import sys
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any
 
-from rich.console import Console
-from rich.progress import track
-
+from heron.cli.series import Series, series
 from tests import children
 from tests.state import programs, sequence
 
@@ -28,7 +26,10 @@ def main(arguments: list[str] | None = None) -> int:
     parser.add_argument("--timeout", type=float, default=300.0, metavar="SECONDS", help="for one sequence")
     parser.add_argument("--json", action="store_true", help="one JSON document")
     chosen = parser.parse_args(arguments)
-    found = run(range(chosen.start, chosen.start + chosen.count), chosen.jobs, chosen.timeout)
+    found: dict[int, Any] = {}
+    with series("sequences", chosen.count, chosen.json) as work:
+        for n, report in run(range(chosen.start, chosen.start + chosen.count), chosen.jobs, chosen.timeout, work):
+            found[n] = report
     bad = {n: r for n, r in found.items() if isinstance(r, children.Lost) or r.problem}
     steps = sum(len(r.steps) for r in found.values() if isinstance(r, sequence.Report))
     if chosen.json:
@@ -36,34 +37,32 @@ def main(arguments: list[str] | None = None) -> int:
         print(json.dumps(document, indent=1))
     else:
         print(f"{len(found)} sequences of {steps} steps, {len(bad)} with a problem")
-    return int(bool(bad))
+    return work.code(bad)
 
 
-def run(numbers: Sequence[int], jobs: int = 1, seconds: float = 300.0) -> dict[int, Any]:
-    """Reports (or `children.Lost`) of the sequences of these numbers; problems are told as they are found."""
+def run(
+    numbers: Sequence[int], jobs: int = 1, seconds: float = 300.0, shown: Series | None = None
+) -> Iterator[tuple[int, Any]]:
+    """The sequences of these numbers with their reports (or `children.Lost`); problems are told as they are found."""
+    shown = shown or Series()
     used = sorted({name for n in numbers for name in sequence.chosen(n)})
     alone: dict[str, list[str]] = {}
-    for at, result in _told(children.results(programs.alone, used, jobs, seconds, fresh=True), len(used), "alone"):
+    for at, result in children.results(programs.alone, used, jobs, seconds, fresh=True):
+        shown.say(0, f"{len(alone) + 1} of {len(used)} programs by themselves: {used[at]}")
         if isinstance(result, children.Lost):
             raise SystemExit(f"{used[at]} by itself: {result}")
         alone[used[at]] = result
     work = [(n, {name: alone[name] for name in sequence.chosen(n)}) for n in numbers]
-    reports: dict[int, Any] = {}
-    for at, report in _told(children.results(sequence.run, work, jobs, seconds, fresh=True), len(work), "sequences"):
-        reports[numbers[at]] = report
+    for at, report in shown.over(children.results(sequence.run, work, jobs, seconds, fresh=True)):
         if words := _words(report):
             print(f"sequence {numbers[at]}: {words}", file=sys.stderr, flush=True)
-    return reports
+        yield numbers[at], report
 
 
 def _words(report: Any) -> str:
     if isinstance(report, children.Lost):
         return str(report)
     return f"{report.problem}\n    " + "\n    ".join(report.steps) if report.problem else ""
-
-
-def _told(results: Iterable[tuple[int, Any]], count: int, what: str) -> Iterable[tuple[int, Any]]:
-    return track(results, what, total=count, console=Console(stderr=True), transient=True)
 
 
 if __name__ == "__main__":

@@ -21,6 +21,6 @@ def test_a_process_that_begins_with_several_compiles_at_once() -> None:
 
 @pytest.mark.parametrize("number", _NUMBERS)
 def test_sequences(number: int) -> None:
-    (report,) = run([number]).values()
+    ((_, report),) = run([number])
     assert isinstance(report, sequence.Report), report
     assert not report.problem, report.steps

@@ -5,8 +5,7 @@ from __future__ import annotations
 import argparse
 import sys
 
-from rich.progress import track
-
+from heron.cli.series import series
 from tests.frontends.corpus.check import check
 from tests.frontends.corpus.table import expressions
 
@@ -16,6 +15,9 @@ words = parser.parse_args().text
 wanted = [e for e in expressions() if all(word in e for word in words)]
 if not wanted:
     parser.error(f"no expression contains {' and '.join(map(repr, words))}")
-wrong = [message for e in track(wanted, "expressions") for message in check([e])]
-print("\n".join([*wrong, f"{len(wanted)} expressions, {len(wrong)} wrong"]))
-sys.exit(bool(wrong))
+wrong: list[str] = []
+with series("expressions", len(wanted)) as work:
+    for e in work.over(wanted, str):
+        wrong += check([e])
+print("\n".join([*wrong, f"{work.done:g} expressions, {len(wrong)} wrong"]))
+sys.exit(work.code(wrong))
