@@ -43,7 +43,7 @@ def test_transforms(case: tuple[str, str, str, str], target: str) -> None:
     source, result, kind, lengths = case
     exe = assert_agrees(program([source], result, f"fft(p0), fft_type={kind}, fft_length={{{lengths}}}"), target)
     (library,) = exe.trace.thunks
-    assert library in (("scipy.fft", "fft") if target == "cpu" else ("cufft",))
+    assert library == ("fft" if target == "cpu" else "cufft")
 
 
 # -- linear algebra ----------------------------------------------------------------------------------------------------
@@ -211,8 +211,8 @@ def test_views_follow_the_layout() -> None:
 
 
 def test_the_plan_names_library_and_routine() -> None:
-    exe = compile(program(["c64[8]"], "c64[8]", "fft(p0), fft_type=FFT, fft_length={8}"))
-    assert "scipy.fft Transform(kind='FFT', lengths=(8,))" in exe.stage("thunks")
+    exe = compile(program(["c64[8192]"], "c64[8192]", "fft(p0), fft_type=FFT, fft_length={8192}"))
+    assert "scipy.fft Transform(kind='FFT', lengths=(8192,))" in exe.stage("thunks")
 
 
 def test_a_failure_inside_a_routine_is_raised_by_the_call() -> None:

@@ -1,4 +1,4 @@
-"""fft: on the CPU by code of our own where lines fill vectors, else by pocketfft; on a GPU by cuFFT."""
+"""fft: on the CPU by code of our own where lines stay in a cache, else by pocketfft; on a GPU by cuFFT."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def fft(lowering: Lowering, i: Instruction) -> list[Thunk]:
         return library_call(lowering, i, lambda arrays: Fft(arrays, kind, lengths), routine)
     operand = i.operands[0]
     why = _obstacle(i)
-    if lowering.trace.decide(Decision(why is None, why or "lines fill vectors", "fft", i.name, "kernel")):
+    if lowering.trace.decide(Decision(why is None, why or "lines stay in a cache", "fft", i.name, "kernel")):
         shape = operand.shape
         place, out = lowering.slice(operand), lowering.slice(i)
         scratch = lowering.buffers.scratch.get(i)

@@ -14,7 +14,7 @@ import numpy as np
 
 from heron.codegen.native import fft_chirp, fft_code
 from heron.codegen.native.fft_code import DRIVER, Job
-from heron.codegen.native.fft_passes import factors
+from heron.codegen.native.fft_passes import LineVector, factors, vector_for
 from heron.codegen.native.share import write_range
 from heron.codegen.native.tables import write_table
 from heron.hlo.ir.types import C64, F32, F64, ElementType
@@ -26,6 +26,8 @@ if TYPE_CHECKING:
 
 #: bytes of scratch a thread may take from its stack
 _MOST_SCRATCH = 1 << 21
+#: the same where a line is alone: as the other lanes are idle, longer ones take more time than a scalar transform
+_MOST_SCRATCH_ALONE = 1 << 19
 #: elements times the logarithm of the length that a thread does at a time, at least
 _PORTION = 1 << 16
 
@@ -106,16 +108,18 @@ def obstacle(kind: str, lengths: tuple[int, ...], dims: tuple[int, ...], element
     """Why there is no code for a transform; None when there is."""
     part = part_type(element)
     for stage in stages(kind, lengths, dims):
-        if 2 * _scratch(stage.length, part) > _MOST_SCRATCH:
-            return f"lines of {stage.length} elements, as many as a vector has lanes, do not stay in a cache"
-        if 2 * stage.lines < fft_code.lanes(part):
-            return f"{stage.lines} lines do not fill vectors"
+        form = vector_for(part, stage.lines)
+        scratch = 2 * _scratch(stage.length, form)
+        if scratch > _MOST_SCRATCH:
+            return f"{form.lanes} lines of {stage.length} elements do not stay in a cache"
+        if stage.lines == 1 and scratch > _MOST_SCRATCH_ALONE:
+            return f"a vector with one line of {stage.length} elements is slower than a scalar transform"
     return None
 
 
-def _scratch(length: int, element: ElementType) -> int:
+def _scratch(length: int, form: LineVector) -> int:
     """The bytes of one of the arrays that lines lie in between the passes."""
-    return fft_code.scratch_bytes(fft_chirp.room(length) if factors(length) is None else length, element)
+    return fft_code.scratch_bytes(fft_chirp.room(length) if factors(length) is None else length, form)
 
 
 def write_fft(w: ProgramWriter, t: FftThunk) -> None:
@@ -128,14 +132,16 @@ def write_fft(w: ProgramWriter, t: FftThunk) -> None:
     w.declare(DRIVER, f"void @{DRIVER}(ptr, i64, i64)", fft_code.driver_address)
     element = part_type(t.element_type)
     for stage in stages(t.fft_type, t.lengths, t.dims):
-        groups = ceil(stage.lines / fft_code.lanes(element))
-        work = stage.length * fft_code.lanes(element) * max(1.0, log2(stage.length))
-        args = [places[stage.origin], places[stage.target], _job(w, stage, element, groups)]
+        form = vector_for(element, stage.lines)
+        groups = ceil(stage.lines / form.lanes)
+        work = stage.length * form.lanes * max(1.0, log2(stage.length))
+        args = [places[stage.origin], places[stage.target], _job(w, stage, form, groups)]
         write_range(w, DRIVER, args, stage.sets * groups, max(1, round(_PORTION / work)))
 
 
-def _job(w: ProgramWriter, s: Stage, element: ElementType, groups: int) -> str:
+def _job(w: ProgramWriter, s: Stage, form: LineVector, groups: int) -> str:
     """The table of a stage, see `fft_code.Job`."""
+    element = form.element
     size = 2 * element.byte_size
     near = s.lines if s.apart else 1  # complex elements from one of a line to the next
     steps = [size * (near if s.apart else n) for n in (s.read, s.written)]
@@ -149,8 +155,8 @@ def _job(w: ProgramWriter, s: Stage, element: ElementType, groups: int) -> str:
     words: dict[Job, int | str] = dict.fromkeys(Job, 0)
     words |= {
         Job.LENGTH: s.length,
-        Job.LANES: fft_code.lanes(element),
-        Job.SCRATCH: _scratch(s.length, element),
+        Job.LANES: form.lanes,
+        Job.SCRATCH: _scratch(s.length, form),
         Job.LINES: s.lines,
         Job.GROUPS: groups,
         Job.FROM_STEP: steps[0],
@@ -163,10 +169,10 @@ def _job(w: ProgramWriter, s: Stage, element: ElementType, groups: int) -> str:
         Job.WRITE_FLIPPED: flips[1],
         Job.SCALE: struct.unpack("<q", struct.pack("<d", scale))[0],
     }
-    words |= {job: _piece(w, element, piece) for job, piece in _pieces(s).items()}
+    words |= {job: _piece(w, form, piece) for job, piece in _pieces(s).items()}
     if s.is_halved:
         words[Job.REAL_ROOTS_AT] = _numbers(w, "roots", fft_code.roots, 2 * s.length, s.length + 1, element)
-    found = list(_passes(w, s.length, element))
+    found = list(_passes(w, s.length, form))
     words |= {Job.PASSES: len(found) // 4, Job.PASSES_AT: write_table(w, "passes", found)}
     return write_table(w, "transform", [words[n] for n in Job])
 
@@ -188,32 +194,32 @@ def _pieces(s: Stage) -> dict[Job, str]:
             return {Job.READ_AT: "read", Job.WRITE_AT: "write"}
 
 
-def _passes(w: ProgramWriter, n: int, element: ElementType) -> Iterator[int | str]:
+def _passes(w: ProgramWriter, n: int, form: LineVector) -> Iterator[int | str]:
     """Function, two sizes and table of each pass."""
-    found = factors(n)
+    element, found = form.element, factors(n)
     if found is not None:
         roots = _numbers(w, "roots", fft_code.roots, n, n, element)
         for radix, done in zip(found, accumulate(found, mul), strict=True):
-            yield from (_piece(w, element, radix), n // done, done // radix, roots)
+            yield from (_piece(w, form, radix), n // done, done // radix, roots)
         return
     length = fft_chirp.room(n)
     chirp = _numbers(w, "chirp", fft_chirp.chirp, n, element)
     response = _numbers(w, "response", fft_chirp.response, n, element)
-    yield from (_piece(w, element, "enter"), n, length, chirp)
-    yield from _passes(w, length, element)
-    yield from (_piece(w, element, "convolve"), n, length, response)
-    yield from _passes(w, length, element)
-    yield from (_piece(w, element, "leave"), n, length, chirp)
+    yield from (_piece(w, form, "enter"), n, length, chirp)
+    yield from _passes(w, length, form)
+    yield from (_piece(w, form, "convolve"), n, length, response)
+    yield from _passes(w, length, form)
+    yield from (_piece(w, form, "leave"), n, length, chirp)
 
 
-def _piece(w: ProgramWriter, element: ElementType, piece: str | int) -> str:
-    name = fft_code.piece_name(element, piece)
+def _piece(w: ProgramWriter, form: LineVector, piece: str | int) -> str:
+    name = fft_code.piece_name(form, piece)
     arguments = "ptr, ptr, i64, i64, ptr"
     if piece in fft_code.INSIDE:
         arguments = "ptr, ptr, ptr"
     elif piece not in fft_code.PIECES:
         arguments = "ptr, ptr, ptr, i64, i64"
-    w.declare(name, f"void @{name}({arguments})", partial(fft_code.piece_address, element, piece))
+    w.declare(name, f"void @{name}({arguments})", partial(fft_code.piece_address, form, piece))
     return f"@{name}"
 
 

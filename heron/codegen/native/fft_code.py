@@ -1,9 +1,10 @@
 """Fourier transforms of many lines at once: a vector has the same element of neighbouring lines.
 
 A work item takes as many lines as a vector has lanes into scratch memory, real and imaginary parts apart, goes through
-them once for each factor of the length, and writes them out. Lines that lie one after the other are turned on the way
-in and out; neighbours along another dimension lie as vectors already. A real line of even length is a complex one of
-half the length, taken apart afterwards (put together before); one of odd length is one without imaginary parts.
+them once for each factor of the length, and writes them out. Where there are few lines, vectors are narrow. Lines that
+lie one after the other are turned on the way in and out; neighbours along another dimension lie as vectors already. A
+real line of even length is a complex one of half the length, taken apart afterwards (put together before); one of odd
+length is one without imaginary parts.
 
 The passes are Stockham's: out of place, the result in order with no bit reversal. With s the product of the factors
 before and m what is left after factor r, element j of a butterfly is x[q + s (p + j m)], its result y[q + s (r p + j)].
@@ -25,7 +26,7 @@ from heron.codegen.llvm.code_cache import CodeCache
 from heron.codegen.llvm.text import Function
 from heron.codegen.native import common_code
 from heron.codegen.native.fft_chirp import CHIRP_PASSES, ChirpWriter
-from heron.codegen.native.fft_passes import PassWriter, Vectors, lanes
+from heron.codegen.native.fft_passes import LineVector, PassWriter, Vectors
 from heron.hlo.ir.types import ElementType
 
 
@@ -73,9 +74,9 @@ def roots(n: int, count: int, element: ElementType) -> np.ndarray:
     return np.ascontiguousarray(pairs, element.dtype)
 
 
-def scratch_bytes(n: int, element: ElementType) -> int:
+def scratch_bytes(n: int, form: LineVector) -> int:
     """Of an array for lines of `n` complex elements; what is read last may be a whole block too long."""
-    return (2 * n + 2 * lanes(element) + 2) * lanes(element) * element.byte_size
+    return (2 * n + 2 * form.lanes + 2) * form.byte_size
 
 
 def driver_address(cache: CodeCache | None) -> int:
@@ -85,25 +86,25 @@ def driver_address(cache: CodeCache | None) -> int:
     return common_code.address_of(DRIVER, lambda: _DriverWriter().text(), cache=cache, shaped=True)
 
 
-def piece_name(element: ElementType, piece: str | int) -> str:
+def piece_name(form: LineVector, piece: str | int) -> str:
     """The symbol of one of `PIECES`, or of the pass of a factor."""
-    return f"heron_fft_{element.name}_{piece}"
+    return f"heron_fft_{form}_{piece}"
 
 
-def piece_address(element: ElementType, piece: str | int, cache: CodeCache | None) -> int:
+def piece_address(form: LineVector, piece: str | int, cache: CodeCache | None) -> int:
     """The address of one of `PIECES`, or of the pass of a factor: ``void f(ptr from, ptr to, ptr roots, i64 m,
     i64 s)``.
     """
-    name = piece_name(element, piece)
-    return common_code.address_of(name, lambda: _piece_text(element, piece), lanes(element), cache=cache, shaped=True)
+    name = piece_name(form, piece)
+    return common_code.address_of(name, lambda: _piece_text(form, piece), cache=cache, shaped=True)
 
 
-def _piece_text(element: ElementType, piece: str | int) -> str:
+def _piece_text(form: LineVector, piece: str | int) -> str:
     if isinstance(piece, int):
-        return PassWriter(element, piece).text(piece_name(element, piece))
+        return PassWriter(form, piece).text(piece_name(form, piece))
     if piece in CHIRP_PASSES:
-        return ChirpWriter(element).text(piece, piece_name(element, piece))
-    return _PieceWriter(element).text(piece)
+        return ChirpWriter(form).text(piece, piece_name(form, piece))
+    return _PieceWriter(form).text(piece)
 
 
 class _DriverWriter(Function):
@@ -166,6 +167,10 @@ class _DriverWriter(Function):
 class _PieceWriter(Vectors):
     """The functions between memory and scratch, and those of real lines."""
 
+    def __init__(self, form: LineVector) -> None:
+        super().__init__(form)
+        self.form = form
+
     def text(self, piece: str) -> str:
         write = {
             "read": self._read,
@@ -182,7 +187,7 @@ class _PieceWriter(Vectors):
         arguments = "ptr %job, ptr %array, i64 %first, i64 %count, ptr %scratch"
         if piece in INSIDE:
             arguments = "ptr %job, ptr noalias %from, ptr noalias %to"
-        return self.function(f"void @{piece_name(self.element, piece)}({arguments}) nounwind")
+        return self.function(f"void @{piece_name(self.form, piece)}({arguments}) nounwind")
 
     def word(self, n: Job, kind: str = "i64") -> str:
         return self.value(f"load {kind}, ptr {self.at('%job', int(n), 'i64')}, align 8")

@@ -10,6 +10,7 @@ import numpy as np
 from heron.codegen.llvm.jit import host
 from heron.codegen.llvm.text import Function
 from heron.hlo.ir.types import ElementType
+from heron.records import dataclass
 
 Complex = tuple[str, str]
 
@@ -27,17 +28,38 @@ def factors(n: int) -> list[int] | None:
     return found if n == 1 else None
 
 
-def lanes(element: ElementType) -> int:
-    """Lines done at once on this machine."""
-    return host().width // element.bits
+#: bits of the narrowest vectors that lines are put in
+_NARROWEST = 128
+
+
+@dataclass(frozen=True, slots=True)
+class LineVector:
+    """A vector with one part, real or imaginary, of the same element of ``lanes`` lines."""
+
+    element: ElementType
+    lanes: int
+
+    @property
+    def byte_size(self) -> int:
+        return self.lanes * self.element.byte_size
+
+    def __str__(self) -> str:
+        return f"{self.element.name}x{self.lanes}"
+
+
+def vector_for(element: ElementType, lines: int) -> LineVector:
+    """The vector for so many lines on this machine: no wider than it takes to hold all of them."""
+    widest, narrowest = (bits // element.bits for bits in (host().width, _NARROWEST))
+    return LineVector(element, min(widest, max(narrowest, 1 << (lines - 1).bit_length())))
 
 
 class Vectors(Function):
     """Vectors of one part of complex numbers, and complex arithmetic on pairs of them."""
 
-    def __init__(self, element: ElementType) -> None:
+    def __init__(self, form: LineVector) -> None:
         super().__init__()
-        self.element, self.lanes = element, lanes(element)
+        element, lanes = form.element, form.lanes
+        self.element, self.lanes = element, lanes
         self.scalar = "float" if element.bits == 32 else "double"
         self.vector = f"<{self.lanes} x {self.scalar}>"
 
@@ -109,8 +131,8 @@ class Vectors(Function):
 class PassWriter(Vectors):
     """The pass of one factor."""
 
-    def __init__(self, element: ElementType, radix: int) -> None:
-        super().__init__(element)
+    def __init__(self, form: LineVector, radix: int) -> None:
+        super().__init__(form)
         self.radix = radix
 
     def text(self, name: str) -> str:

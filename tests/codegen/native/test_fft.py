@@ -87,21 +87,78 @@ def test_large_prime_factors(kind: str, dims: tuple[int, ...], rank: int, t: str
     assert_close(kind, dims, rank, t)
 
 
-@settings(max_examples=15)
-@given(st.sampled_from(KINDS), st.integers(8, 20), st.integers(8, 24), st.integers(8, 24), st.integers(1, 2))
-def test_any_size(kind: str, lines: int, rows: int, length: int, rank: int) -> None:
-    dims = (lines, rows, length)
-    (parameter,) = transform(kind, dims, rank, "f32").entry.parameters
-    if fft.obstacle(kind, dims[3 - rank :], parameter.shape.dims, parameter.shape.element_type):
-        return
-    assert_close(kind, dims, rank, "f32")
+@pytest.mark.parametrize("t", ["f32", "f64"])
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize(
+    ("dims", "rank"),
+    [((1,), 1), ((6,), 1), ((4, 6), 1), ((1, 97), 1), ((2, 45), 1), ((3, 5, 7), 2), ((2, 3, 4), 3), ((1000, 1, 1), 2)],
+)
+def test_few_lines(kind: str, dims: tuple[int, ...], rank: int, t: str) -> None:
+    assert_close(kind, dims, rank, t)
+
+
+@settings(max_examples=30)
+@given(
+    st.sampled_from(KINDS),
+    st.lists(st.integers(1, 20), min_size=1, max_size=4),
+    st.integers(1, 3),
+    st.sampled_from(["f32", "f64"]),
+)
+def test_any_size(kind: str, dims: list[int], rank: int, t: str) -> None:
+    assert_close(kind, tuple(dims), min(rank, len(dims)), t)
+
+
+INSIDE = """HloModule inside
+
+one {
+  a = c64[4,6] parameter(0)
+  ROOT r = c64[4,6] fft(a), fft_type=FFT, fft_length={6}
+}
+
+two {
+  b = c64[4,6] parameter(0)
+  ROOT r = c64[4,6] fft(b), fft_type=IFFT, fft_length={4,6}
+}
+
+body {
+  s = (s32[], c64[4,6]) parameter(0)
+  n = s32[] get-tuple-element(s), index=0
+  z = c64[4,6] get-tuple-element(s), index=1
+  t = s32[] constant(2)
+  m = s32[] remainder(n, t)
+  w = c64[4,6] conditional(m, z, z), branch_computations={one, two}
+  i = s32[] constant(1)
+  k = s32[] add(n, i)
+  ROOT r = (s32[], c64[4,6]) tuple(k, w)
+}
+
+more {
+  s = (s32[], c64[4,6]) parameter(0)
+  n = s32[] get-tuple-element(s), index=0
+  l = s32[] constant(5)
+  ROOT r = pred[] compare(n, l), direction=LT
+}
+
+ENTRY e {
+  x = c64[4,6] parameter(0)
+  o = s32[] constant(0)
+  s = (s32[], c64[4,6]) tuple(o, x)
+  v = (s32[], c64[4,6]) while(s), condition=more, body=body
+  ROOT r = c64[4,6] get-tuple-element(v), index=1
+}
+"""
+
+
+def test_in_branches_of_loops() -> None:
+    exe = assert_agrees(heron.parse(INSIDE), "cpu")
+    decisions = [d for d in exe.trace.decisions if d.rule == "fft"]
+    assert "scipy" not in exe.stage("thunks") and len(decisions) == 2 and all(d.ok for d in decisions)
 
 
 @pytest.mark.parametrize("width", [128, 256])
 @pytest.mark.parametrize("kind", KINDS)
 def test_narrower_vectors(kind: str, width: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    for module in (fft_code, fft_passes):
-        monkeypatch.setattr(module, "lanes", lambda element: width // element.bits)
+    monkeypatch.setattr(fft, "vector_for", lambda element, _: fft_passes.LineVector(element, width // element.bits))
     assert_close(kind, (3, 10, 24), 2, "f32")
     assert_close(kind, (5, 12), 1, "f64")
 
@@ -168,10 +225,10 @@ def test_scratch_is_planned_with_all_other_memory() -> None:
 @pytest.mark.parametrize(
     ("kind", "dims", "rank", "why"),
     [
-        ("FFT", (64, 10007), 1, "do not stay in a cache"),
-        ("FFT", (64, 65536), 1, "do not stay in a cache"),
-        ("FFT", (2, 64), 1, "2 lines do not fill vectors"),
-        ("FFT", (8, 64, 2), 2, "2 lines do not fill vectors"),
+        ("FFT", (64, 10007), 1, "lines of 10007 elements do not stay in a cache"),
+        ("FFT", (64, 65536), 1, "lines of 65536 elements do not stay in a cache"),
+        ("FFT", (8192,), 1, "a vector with one line of 8192 elements is slower"),
+        ("IRFFT", (16384,), 1, "a vector with one line of 8192 elements is slower"),
     ],
 )
 def test_what_the_library_does(kind: str, dims: tuple[int, ...], rank: int, why: str) -> None:
