@@ -9,12 +9,18 @@ from xdsl.dialects.builtin import IntegerAttr
 from xdsl.ir import Block, Operation, SSAValue
 
 from heron.codegen.llvm.emit import Emitter, is_set, rule
-from heron.codegen.llvm.inline import is_long
+from heron.codegen.llvm.inline import has, is_long, lines_of
 
 #: steps of a loop of which those left over from whole vectors may be much of the time
 _SHORT = 1024
 #: steps of a loop that is better off with one vector at a time: of two, the second would often be empty
 _SHORTER = 128
+#: steps of a loop that fill so little of a vector that it is written out, where the loop around it has so many times
+#: as many
+_FEW = 4
+_MORE = 4
+#: instructions that a loop may be once it is written out
+_MOST_WRITTEN_OUT = 1000
 
 _REGISTERS: dict[type, tuple[str, str]] = {
     gpu.ThreadIdOp: ("tid", "thread"),
@@ -56,8 +62,12 @@ def _for(e: Emitter, op: scf.ForOp) -> None:
         e.start(body)
     calls, loops = len(e.called), e.loops
     e.block(block)
-    metadata = _loop_metadata(e, op, e.called[calls:] if e.loops == loops else ())
-    e.loops += 1
+    is_innermost, called = e.loops == loops, e.called[calls:]
+    if is_innermost and _is_written_out(e, op, len(e.out) - phis, called):  # the loop around is the innermost then
+        metadata = f", !llvm.loop {e.distinct_metadata(_whole(e))}"
+    else:
+        metadata = _loop_metadata(e, op, called if is_innermost else ())
+        e.loops += 1
     advanced = [e.fresh(), *(e.yielded if carried else [])]
     e.out.append(f"  {advanced[0]} = add nsw {text} {names[0]}, {e.names[step]}")
     if runs:
@@ -72,6 +82,19 @@ def _for(e: Emitter, op: scf.ForOp) -> None:
     e.start(done)
     for result, name in zip(op.results, (advanced if runs else names)[1:], strict=True):
         e.names[result] = name
+
+
+def _is_written_out(e: Emitter, op: scf.ForOp, lines: int, calls: Sequence[str]) -> bool:
+    """Whether an innermost loop on a CPU has so few steps that vectors should go along the loop around it instead.
+
+    LLVM's vectoriser looks at innermost loops alone, and a loop of two steps stays one of single numbers.
+    """
+    around = op.parent_op()
+    if e.calls is None or op.attributes or not isinstance(around, scf.ForOp):
+        return False
+    size = lines + sum(map(lines_of, filter(has, calls)))
+    steps, outer = _known_steps(e, op), _steps(e, around)
+    return 1 < steps <= min(_FEW, _MOST_WRITTEN_OUT // size) and (outer == 0 or outer >= _MORE * steps)
 
 
 def _surely_runs(lower: str, upper: str) -> bool:
@@ -91,7 +114,7 @@ def _loop_metadata(e: Emitter, op: Operation, calls: Sequence[str] = ()) -> str:
         text = f'!"llvm.loop.unroll.count", i32 {count}' if count > 1 else '!"llvm.loop.unroll.disable"'
         hints.append(e.metadata_node(text))
     elif is_set(op, "heron.full_unroll"):
-        hints.append(e.metadata_node('!"llvm.loop.unroll.full"'))
+        hints.append(_whole(e))
     if isinstance(vectorize, IntegerAttr):
         lanes = vectorize.value.data
         hints.append(e.metadata_node(f'!"llvm.loop.vectorize.enable", i1 {"true" if lanes > 1 else "false"}'))
@@ -102,6 +125,11 @@ def _loop_metadata(e: Emitter, op: Operation, calls: Sequence[str] = ()) -> str:
     if is_set(op, "heron.parallel"):
         hints.append(e.metadata_node('!"llvm.loop.mustprogress"'))
     return f", !llvm.loop {e.distinct_metadata(', '.join(hints))}" if hints else ""
+
+
+def _whole(e: Emitter) -> str:
+    """The hint that a loop is to be written out."""
+    return e.metadata_node('!"llvm.loop.unroll.full"')
 
 
 def _long_functions(e: Emitter, op: Operation) -> list[str]:
@@ -120,10 +148,15 @@ def _long_functions(e: Emitter, op: Operation) -> list[str]:
 
 def _steps(e: Emitter, op: Operation) -> int:
     """The number of steps of a loop, that of all work items where its bounds are not numbers; 0: unknown."""
+    return _known_steps(e, op) or e.items
+
+
+def _known_steps(e: Emitter, op: Operation) -> int:
+    """The number of steps of a loop whose bounds are numbers; else 0."""
     lower, upper, step = (e.names[v] for v in op.operands[:3])
     if _surely_runs(lower, upper) and step.isdecimal():
         return -(-(int(upper) - int(lower)) // int(step))
-    return e.items
+    return 0
 
 
 @rule(scf.IfOp)

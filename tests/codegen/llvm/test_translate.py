@@ -7,11 +7,15 @@ import ctypes
 import numpy as np
 import pytest
 
+import heron
 from heron.codegen.ir.dialects.context import parse_kernel
 from heron.codegen.llvm.jit import Jit
 from heron.codegen.llvm.translate import KernelAbi, to_llvm
 from heron.codegen.transforms import expand_float_ops, lower_math_cpu
+from heron.compiling import compile
 from heron.errors import HeronError
+from heron.hlo.ir.module import Module
+from tests.backends.agree import assert_agrees
 
 JIT = Jit(level=1)
 _names = iter(range(10_000))
@@ -343,3 +347,42 @@ def test_loops_that_surely_run_have_their_test_at_the_end() -> None:
     assert abs(k(x.ctypes.data, 0) / np.exp(x).sum() - 1) < 1e-5
     large = np.full(1000, 5e3, np.float32)
     assert k(large.ctypes.data, 1) == np.inf
+
+
+SHORT = """HloModule short
+
+ENTRY e {{
+  x = f32[{n},{k}] parameter(0)
+  a = f32[{n},{n},{k}] broadcast(x), dimensions={{1,2}}
+  b = f32[{n},{n},{k}] broadcast(x), dimensions={{0,2}}
+  d = f32[{n},{n},{k}] subtract(a, b)
+  ROOT r = f32[{n},{n},{k}] {op}
+}}
+"""
+
+
+def short(n: int, k: int, op: str) -> Module:
+    return heron.parse(SHORT.format(n=n, k=k, op=op))
+
+
+@pytest.mark.parametrize("op", ["tanh(d)", "divide(d, b)", "remainder(d, b)"])
+@pytest.mark.parametrize("k", [2, 3, 4])
+def test_loops_of_few_steps_are_written_out(k: int, op: str) -> None:
+    """So that the loop around one becomes vectors: LLVM's vectoriser looks at innermost loops alone."""
+    exe = assert_agrees(short(37, k, op), "cpu")
+    assert exe.stage("llvm").count("llvm.loop.unroll.full") == 1
+    if k == 2:
+        assert "subps" in exe.stage("asm")  # of vectors; of numbers: subss
+
+
+@pytest.mark.parametrize(("n", "k"), [(37, 5), (7, 2), (11, 3)])
+def test_other_loops_stay(n: int, k: int) -> None:
+    exe = assert_agrees(short(n, k, "tanh(d)"), "cpu")
+    assert "llvm.loop.unroll.full" not in exe.stage("llvm")
+
+
+def test_long_bodies_are_not_written_out() -> None:
+    """Of a loop with 25 powers, four copies are too much code."""
+    powers = "".join(f"  p{m} = f32[64,64,4] power(p{m - 1}, b)\n" for m in range(1, 26))
+    text = SHORT.format(n=64, k=4, op="negate(p25)").replace("  ROOT", f"  p0 = f32[64,64,4] abs(d)\n{powers}  ROOT")
+    assert "llvm.loop.unroll.full" not in compile(heron.parse(text), "cpu").stage("llvm")
