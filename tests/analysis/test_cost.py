@@ -5,6 +5,7 @@ from heron.analysis.cost import bytes_read, bytes_written, flops
 from heron.analysis.cost.estimate import estimate
 from heron.analysis.cost.kernel import kernel_cost
 from heron.analysis.cost.program import program_cost
+from heron.compiling import compile
 from heron.hlo.text import parse
 from tests.support import counting_loop
 
@@ -31,6 +32,41 @@ def test_dot_and_elementwise() -> None:
     assert (bytes_read(dot), bytes_written(dot)) == ((32 + 128) * 4, 64 * 4)
     assert flops(last("a = f32[8]{0} add(x, x)", "f32[8]{0} x")) == 8
     assert flops(last("e = f32[8]{0} exponential(x)", "f32[8]{0} x")) > 40
+    whole, real = (flops(last(f"r = {t}[8]{{0}} remainder(x, x)", f"{t}[8]{{0}} x")) for t in ("s32", "f32"))
+    assert real > 3 * whole  # a function of some thirty instructions
+
+
+SHARED = """
+HloModule shared
+
+add {
+  a = f32[] parameter(0)
+  b = f32[] parameter(1)
+  ROOT r = f32[] add(a, b)
+}
+
+ENTRY e {
+  x = f32[20,2] parameter(0)
+  a = f32[20,20,2] broadcast(x), dimensions={1,2}
+  b = f32[20,20,2] broadcast(x), dimensions={0,2}
+  d = f32[20,20,2] subtract(a, b)
+  c = f32[] constant(5)
+  cs = f32[20,20,2] broadcast(c), dimensions={}
+  r = f32[20,20,2] remainder(d, cs)
+  s = f32[20,20,2] multiply(r, r)
+  z = f32[] constant(0)
+  n = f32[20,20] reduce(s, z), dimensions={2}, to_apply=add
+  w = f32[20,20] tanh(n)
+  ws = f32[20,20,2] broadcast(w), dimensions={0,1}
+  f = f32[20,20,2] multiply(r, ws)
+  ROOT t = f32[20,2] reduce(f, z), dimensions={0}, to_apply=add
+}
+"""
+
+
+def test_remainders_of_floats_are_kept_for_a_second_kernel() -> None:
+    fused = compile(parse(SHARED), "cpu").stage("fused")
+    assert fused.count(" remainder(") == 1
 
 
 def test_updates_and_slices_touch_only_their_part() -> None:

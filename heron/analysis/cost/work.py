@@ -29,6 +29,8 @@ def element_flops(i: Instruction) -> float:
         return 5.0 * log2(max(2, prod(i.fft_length)))
     if opcode == "custom-call":
         return library_flops(i)
+    if i.op.float_flops and i.shape.element_type.is_float:
+        return i.op.float_flops
     cost = float(i.op.flops)
     return cost * 4 if i.shape.element_type.is_complex else cost
 

@@ -10,10 +10,12 @@ becomes vector code. f16 and bf16 compute in f32.
 
 from __future__ import annotations
 
-from xdsl.dialects.builtin import ModuleOp
-from xdsl.ir import Attribute
+from xdsl.dialects import arith
+from xdsl.dialects.builtin import FloatAttr, ModuleOp
+from xdsl.ir import Attribute, Operation, SSAValue
 
 from heron.codegen.llvm.inline import has
+from heron.codegen.llvm.inline.remainder import NEAR
 from heron.codegen.llvm.types import short_name
 from heron.codegen.transforms.lib.math_names import lower_to_calls
 from heron.codegen.transforms.options import TransformOptions
@@ -24,7 +26,16 @@ def run(module: ModuleOp, options: TransformOptions | None = None) -> None:
     lower_to_calls(module, _name)
 
 
-def _name(function: str, type_: Attribute) -> str | None:
+def _name(function: str, type_: Attribute, op: Operation) -> str | None:
+    near = f"heron.{function}_near.{short_name(type_)}"
+    if function == "fmod" and has(near) and _is_near(op.operands[1]):
+        return near
     name = f"heron.{function}.{short_name(type_)}"
     # LLVM calls the C library for the remainder of f64
     return None if function == "fmod" and not has(name) else name
+
+
+def _is_near(divisor: SSAValue) -> bool:
+    """Whether a divisor is a constant for which a remainder has few steps."""
+    value = divisor.owner.properties["value"] if isinstance(divisor.owner, arith.ConstantOp) else None
+    return isinstance(value, FloatAttr) and abs(value.value.data) >= NEAR

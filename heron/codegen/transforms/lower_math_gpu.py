@@ -13,7 +13,7 @@ With `TransformOptions.approximate`, f32 functions that the hardware approximate
 from __future__ import annotations
 
 from xdsl.dialects.builtin import Float64Type, ModuleOp
-from xdsl.ir import Attribute
+from xdsl.ir import Attribute, Operation
 
 from heron.codegen.transforms.lib.math_names import lower_to_calls
 from heron.codegen.transforms.options import TransformOptions
@@ -24,7 +24,7 @@ def run(module: ModuleOp, options: TransformOptions | None = None) -> None:
     lower_to_calls(module, _approximate if options is not None and options.approximate else _name)
 
 
-def _name(function: str, type_: Attribute) -> str:
+def _name(function: str, type_: Attribute, _: Operation) -> str:
     return f"__nv_{function}" if isinstance(type_, Float64Type) else f"__nv_{function}f"
 
 
@@ -32,6 +32,6 @@ def _name(function: str, type_: Attribute) -> str:
 APPROXIMATED = frozenset("exp log log2 log10 pow sin cos tan tanh".split())
 
 
-def _approximate(function: str, type_: Attribute) -> str:
+def _approximate(function: str, type_: Attribute, op: Operation) -> str:
     fast = function in APPROXIMATED and not isinstance(type_, Float64Type)
-    return f"__nv_fast_{function}f" if fast else _name(function, type_)
+    return f"__nv_fast_{function}f" if fast else _name(function, type_, op)

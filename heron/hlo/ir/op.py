@@ -101,6 +101,8 @@ class Op:
     traits: ClassVar[frozenset[Trait] | set[Trait]] = frozenset()
     #: work for one output element, in flops of a machine with multiply and add
     flops: ClassVar[float] = 1
+    #: the same of floats, where it is other work; 0: as ``flops`` says
+    float_flops: ClassVar[float] = 0
     #: LLVM instructions for one output element, ahead of the vectoriser
     code: ClassVar[int] = 1
     #: more of them for each operand

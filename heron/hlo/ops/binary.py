@@ -128,6 +128,7 @@ class Remainder(Binary):
 
     kinds = INTEGER | FLOAT
     flops = 12
+    float_flops = 44
     code = 4
     gpu_code = 24
 

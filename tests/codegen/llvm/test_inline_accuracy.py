@@ -7,6 +7,7 @@ import platform
 import numpy as np
 import pytest
 
+from heron.codegen.llvm.inline import remainder
 from tests.codegen.llvm import loops
 
 L = np.longdouble
@@ -92,14 +93,24 @@ def test_remainders_are_exact() -> None:
     grid = np.meshgrid(x[:23], x[:23])
     x, y = np.concatenate([x, multiples, grid[0].ravel()]), np.concatenate([y, y, grid[1].ravel()])
     with np.errstate(all="ignore"):
-        exact, got = np.fmod(x, y), loops.run("heron.fmod.f32", x, y)
+        assert_exact(x, y, loops.run("heron.fmod.f32", x, y))
+        near = ~(abs(y) < remainder.NEAR)  # infinities and NaN, too
+        x, y = x[near], y[near]
+        assert_exact(x, y, loops.run("heron.fmod_near.f32", x, y))
+        ends = np.repeat(np.array([remainder.NEAR, -remainder.NEAR, 3 * remainder.NEAR, 3e38], np.float32), x.size)
+        assert_exact(np.tile(x, 4), ends, loops.run("heron.fmod_near.f32", np.tile(x, 4), ends))
+
+
+def assert_exact(x: np.ndarray, y: np.ndarray, got: np.ndarray) -> None:
+    exact = np.fmod(x, y)
     same = (exact.view(np.uint32) == got.view(np.uint32)) | np.isnan(exact) & np.isnan(got)
     assert same.all(), list(zip(x[~same][:5], y[~same][:5], got[~same][:5], strict=True))
 
 
 @pytest.mark.skipif(platform.machine() != "x86_64", reason="reads x86 assembly")
 @pytest.mark.parametrize(
-    "name", ["exp.f32", "tanh.f32", "log.f64", "sin.f32", "pow.f32", "erf.f32", "atan2.f64", "fmod.f32"]
+    "name",
+    ["exp.f32", "tanh.f32", "log.f64", "sin.f32", "pow.f32", "erf.f32", "atan2.f64", "fmod.f32", "fmod_near.f32"],
 )
 def test_loops_vectorise(name: str) -> None:
     text = loops.loop_text(f"heron.{name}", "f")

@@ -64,6 +64,22 @@ def test_remainders_of_gpus_are_exact(type_: str, function: str) -> None:
     assert ops(module) == [f"call {function}"]
 
 
+@pytest.mark.parametrize(
+    ("divisor", "function"),
+    [
+        ("5.0", "fmod_near"),
+        ("-1.0e+30", "fmod_near"),
+        ("2.384185791015625e-07", "fmod_near"),
+        ("2.0e-07", "fmod"),
+        ("0.0", "fmod"),
+    ],
+)
+def test_remainders_by_constants_have_few_steps(divisor: str, function: str) -> None:
+    module = kernel(f"%c = arith.constant {divisor} : f32\n%r = llvm.frem %a, %c : f32", "f32")
+    lower_math_cpu.run(module)
+    assert ops(module)[-1] == f"call heron.{function}.f32"
+
+
 def test_instructions_stay() -> None:
     module = kernel("%s = math.sqrt %a : f32\n%r = math.fma %s, %a, %b : f32", "f32")
     lower_math_cpu.run(module)

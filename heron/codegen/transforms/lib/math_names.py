@@ -15,8 +15,8 @@ from heron.codegen.ir.editing import call, declare, function_table, functions, o
 from heron.codegen.llvm.types import is_float
 
 F32 = Float32Type()
-#: the function to call for a type; None: LLVM's instruction stays
-Namer = Callable[[str, Attribute], str | None]
+#: the function to call for an op's function and type; None: LLVM's instruction stays
+Namer = Callable[[str, Attribute, Operation], str | None]
 #: ops that are functions, not instructions
 FUNCTIONS: dict[type[Operation], str] = {
     math.ExpOp: "exp", math.Exp2Op: "exp2", math.ExpM1Op: "expm1", math.LogOp: "log", math.Log1pOp: "log1p",
@@ -30,7 +30,7 @@ _ALL = frozenset({*FUNCTIONS, math.IPowIOp, math.FPowIOp})
 
 
 def lower_to_calls(module: ModuleOp, namer: Namer) -> None:
-    """Every op of `FUNCTIONS` becomes ``func.call @namer(function, type)``; formats below f32 compute in f32."""
+    """Every op of `FUNCTIONS` becomes ``func.call @namer(function, type, op)``; formats below f32 compute in f32."""
     table = None
     for function in functions(module):
         for block in walk_blocks(function.body.block):
@@ -51,7 +51,7 @@ def _lower(module: ModuleOp, table: dict, block: Block, op: Operation, namer: Na
         compute = type_ if isinstance(type_, Float64Type) else F32
         if isinstance(op, math.FPowIOp):
             operands[1] = insert(block, op, arith.SIToFPOp, operands[1], compute)
-        name = namer("pow" if isinstance(op, math.FPowIOp) else FUNCTIONS[type(op)], compute)
+        name = namer("pow" if isinstance(op, math.FPowIOp) else FUNCTIONS[type(op)], compute, op)
         if name is None:
             return
         operands = [widen(block, op, v, compute) for v in operands]
