@@ -14,7 +14,7 @@ import numpy as np
 
 from heron.codegen.native import fft_chirp, fft_code
 from heron.codegen.native.fft_code import DRIVER, Job
-from heron.codegen.native.fft_passes import LineVector, factors, vector_for
+from heron.codegen.native.fft_passes import LineVector, factors, vectors_for
 from heron.codegen.native.share import write_range
 from heron.codegen.native.tables import write_table
 from heron.hlo.ir.types import C64, F32, F64, ElementType
@@ -108,13 +108,19 @@ def obstacle(kind: str, lengths: tuple[int, ...], dims: tuple[int, ...], element
     """Why there is no code for a transform; None when there is."""
     part = part_type(element)
     for stage in stages(kind, lengths, dims):
-        form = vector_for(part, stage.lines)
+        form = _vector(stage, part)
         scratch = 2 * _scratch(stage.length, form)
         if scratch > _MOST_SCRATCH:
             return f"{form.lanes} lines of {stage.length} elements do not stay in a cache"
         if stage.lines == 1 and scratch > _MOST_SCRATCH_ALONE:
             return f"a vector with one line of {stage.length} elements is slower than a scalar transform"
     return None
+
+
+def _vector(stage: Stage, element: ElementType) -> LineVector:
+    """The widest vector with which lines stay in a cache; the narrowest where they do not."""
+    *wider, narrowest = vectors_for(element, stage.lines)
+    return next((form for form in wider if 2 * _scratch(stage.length, form) <= _MOST_SCRATCH), narrowest)
 
 
 def _scratch(length: int, form: LineVector) -> int:
@@ -132,7 +138,7 @@ def write_fft(w: ProgramWriter, t: FftThunk) -> None:
     w.declare(DRIVER, f"void @{DRIVER}(ptr, i64, i64)", fft_code.driver_address)
     element = part_type(t.element_type)
     for stage in stages(t.fft_type, t.lengths, t.dims):
-        form = vector_for(element, stage.lines)
+        form = _vector(stage, element)
         groups = ceil(stage.lines / form.lanes)
         work = stage.length * form.lanes * max(1.0, log2(stage.length))
         args = [places[stage.origin], places[stage.target], _job(w, stage, form, groups)]

@@ -47,10 +47,11 @@ class LineVector:
         return f"{self.element.name}x{self.lanes}"
 
 
-def vector_for(element: ElementType, lines: int) -> LineVector:
-    """The vector for so many lines on this machine: no wider than it takes to hold all of them."""
+def vectors_for(element: ElementType, lines: int) -> list[LineVector]:
+    """The vectors for so many lines on this machine, the widest first: no wider than it takes to hold all of them."""
     widest, narrowest = (bits // element.bits for bits in (host().width, _NARROWEST))
-    return LineVector(element, min(widest, max(narrowest, 1 << (lines - 1).bit_length())))
+    most = min(widest, max(narrowest, 1 << (lines - 1).bit_length()))
+    return [LineVector(element, most >> n) for n in range((most // narrowest).bit_length())]
 
 
 class Vectors(Function):
