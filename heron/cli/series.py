@@ -50,4 +50,4 @@ def series(what: str, count: int, quiet: bool = False) -> Iterator[Series]:
         except KeyboardInterrupt:
             made.is_interrupted = True
     if made.is_interrupted:
-        print(f"\ninterrupted: the rest is about those of {count} {what} that are done", file=sys.stderr)
+        print(f"\ninterrupted: these are the results of the {what} done so far, of {count}", file=sys.stderr)

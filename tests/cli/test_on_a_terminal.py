@@ -153,4 +153,4 @@ def test_a_series_reports_the_pieces_that_are_done(tmp_path: Path) -> None:
     with terminal(_PIECES, folder=tmp_path) as t:
         t.read_until("3 of 1000  piece 3")
         assert t.interrupt() == INTERRUPTED
-        assert "those of 1000 pieces that are done" in t.shown and "rows of 3 pieces" in t.shown
+        assert "the pieces done so far, of 1000" in t.shown and "rows of 3 pieces" in t.shown

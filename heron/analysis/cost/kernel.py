@@ -6,7 +6,7 @@ from math import log2
 
 from heron.analysis.cost.reuse import evaluations, in_place, reads
 from heron.analysis.cost.traffic import bytes_written
-from heron.analysis.cost.work import element_flops, first_array, flops
+from heron.analysis.cost.work import computed_elements, element_flops, first_array, flops
 from heron.analysis.fusion import radix_plan
 from heron.analysis.fusion.row_blocks import row_blocks_of, steps_of
 from heron.hlo.calls import radix_sort
@@ -166,11 +166,7 @@ def _sorting(i: Instruction) -> tuple[float, float]:
 
 def items_of(i: Instruction) -> float:
     """Elements that threads can work on side by side; a reduction's threads share its operand."""
-    if i.opcode in ("reduce", "scatter"):
-        return float(i.operands[0 if i.opcode == "reduce" else -1].shape.num_elements)
-    if i.opcode == "dynamic-update-slice":
-        return float(i.operands[1].shape.num_elements)
-    return float(first_array(i).num_elements)
+    return float(i.operands[0].shape.num_elements if i.opcode == "reduce" else computed_elements(i))
 
 
 def _unit(instructions: list[Instruction]) -> str:

@@ -54,10 +54,10 @@ def flops(i: Instruction) -> float:
         labels, kernel = i.attrs["dim_labels"], i.operands[1].shape
         outputs = max(1, kernel.dims[labels.kernel_output])
         return 2.0 * i.shape.num_elements * kernel.num_elements / outputs
-    return element_flops(i) * _elements(i)
+    return element_flops(i) * computed_elements(i)
 
 
-def _elements(i: Instruction) -> int:
+def computed_elements(i: Instruction) -> int:
     """The elements that an instruction computes: of an array that is updated, those that are replaced."""
     if not updates_operand(i):
         return first_array(i).num_elements
