@@ -238,6 +238,21 @@ class Body(Function):
         half = n >> 1
         return x * self.pow2(half, x.type) * self.pow2(n - half, x.type)
 
+    def scale_positive(self, x: Value, n: Value) -> Value:
+        """As `scale` for x near 1, at full speed for denormal results, too.
+
+        Arithmetic that gives a denormal costs x86 a trap of a hundred cycles. So the smallest normal number is added to
+        such a product in the same fma, where the sum rounds as the denormal would; its bits are subtracted as integers.
+        """
+        f = FORMATS[x.type]
+        exponent = (n + (f.bias - 1)) << f.mantissa
+        far = exponent < (f.bias - 32) << f.mantissa
+        exponent = exponent + self.select(far, 65 << f.mantissa, 0, f.integer)
+        near_result = x * exponent.as_float(x.type)  # over 2, or times 2^64 if it may be denormal
+        more = self.select(near_result < 2.0 ** (65 - f.bias), 1 << f.mantissa, 0, f.integer)
+        result = self.fma(near_result, self.select(far, 2.0**-64, 2.0, x.type), more.as_float(x.type))
+        return (result.bits() - more).as_float(x.type)
+
 
 def int_bits(value: float, type_: str) -> int:
     """The bits of a float constant as a signed integer."""

@@ -48,28 +48,18 @@ def clamp(f: Body, x: Value, bounds: tuple[float, float]) -> Value:
     return f.at_least(f.at_most(x, bounds[1]), bounds[0])
 
 
-def inside(f: Body, x: Value, bounds: tuple[float, float]) -> tuple[Value, Value]:
-    """Whether the result at `x` is 0, and `x` with 0 in place of such values, at most the upper bound.
-
-    Masked scores are far below the range; scaling them down to 0 would cost x86 an underflow trap for each.
-    """
-    gone = x < bounds[0]
-    return gone, f.select(gone, f.constant(0.0, x.type), f.at_most(x, bounds[1]))
-
-
 @inline("exp")
 def exp(f: Body, x: Value) -> Value:
-    gone, x = inside(f, x, EXP_RANGE[x.type])
-    n, r = reduce(f, x)
-    return f.select(gone, f.constant(0.0, x.type), f.scale(expm1_reduced(f, r) + 1.0, n))
+    n, r = reduce(f, clamp(f, x, EXP_RANGE[x.type]))
+    return f.scale_positive(expm1_reduced(f, r) + 1.0, n)
 
 
 @inline("exp2")
 def exp2(f: Body, x: Value) -> Value:
-    gone, x = inside(f, x, EXP2_RANGE[x.type])
+    x = clamp(f, x, EXP2_RANGE[x.type])
     n, rounded = f.round_to_int(x)
     r = x - rounded
-    return f.select(gone, f.constant(0.0, x.type), f.scale(f.fma(r, f.poly(r, EXP2[x.type]), 1.0), n))
+    return f.scale_positive(f.fma(r, f.poly(r, EXP2[x.type]), 1.0), n)
 
 
 @inline("expm1")

@@ -73,7 +73,7 @@ def pow_f64(f: Body, x: Value, y: Value) -> Value:
     error = f.select(inside, error, 0.0)
     n, whole = f.round_to_int(bounded := clamp(f, exponent, (low, high)))
     r = (bounded - whole) + error
-    return corners(f, x, y, f.scale(f.fma(r, f.poly(r, EXP2["f64"]), 1.0), n))
+    return corners(f, x, y, f.scale_positive(f.fma(r, f.poly(r, EXP2["f64"]), 1.0), n))
 
 
 @inline("pow", arity=2, types=("f32",))
