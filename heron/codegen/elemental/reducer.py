@@ -4,7 +4,8 @@ There are two kinds. Elements that are combined in order, in one thread, start f
 is applied with its small floats as f32, which are rounded at the end (`Reducer.in_order`). Partial results that are
 merged (`Reducer.in_parts`) start from the identity where the computation is one known operation (add, multiply,
 minimum, maximum, and, or, xor), so that the initial value is counted once however the work is cut; small floats
-accumulate in f32, and float sums may be reassociated, which lets LLVM keep several vectors of them. Any other
+accumulate in f32, and float sums may be reassociated, which lets LLVM keep several vectors of them. On CPUs the
+extrema of floats accumulate as integers (`heron.codegen.elemental.float_order`). Any other
 computation, and a reduce of several arrays, starts every partial result from the initial values, as XLA does.
 
 Partial results are those of elements far apart, so the sides of the computation change places
@@ -26,6 +27,7 @@ from heron.codegen.elemental.constants import scalar_constant
 from heron.codegen.elemental.control import apply
 from heron.codegen.elemental.convert import convert
 from heron.codegen.elemental.emitter import FunctionEmitter
+from heron.codegen.elemental.float_order import from_key, key_type, to_key
 from heron.codegen.elemental.floats import is_small, narrow
 from heron.codegen.elemental.logic import compare
 from heron.codegen.elemental.values import Value, scalar_of, tuple_of
@@ -55,12 +57,14 @@ class Reducer:
         computation: combines accumulators with elements, or with other accumulators.
         opcode: the known operation that partial results are merged by, else empty.
         types: the element types of the accumulators.
+        floats: the type of the floats that accumulators are keys of, if they are.
     """
 
     hero: Instruction
     computation: Computation
     opcode: str
     types: tuple[ElementType, ...]
+    floats: ElementType | None = None
 
     @staticmethod
     def in_order(e: FunctionEmitter, hero: Instruction) -> Reducer:
@@ -73,11 +77,15 @@ class Reducer:
         return Reducer(hero, computation, "", stored if same else tuple(compute_type(t) for t in stored))
 
     @staticmethod
-    def in_parts(hero: Instruction) -> Reducer:
-        """The reducer for partial results that are merged."""
+    def in_parts(hero: Instruction, keys: bool = False) -> Reducer:
+        """The reducer for partial results that are merged; with ``keys`` extrema of floats accumulate as integers."""
         stored = _element_types(hero)
         opcode = "" if hero.shape.is_tuple else _known_operation(hero)
-        return Reducer(hero, hero.to_apply, opcode, tuple(compute_type(t) for t in stored) if opcode else stored)
+        if not opcode:
+            return Reducer(hero, hero.to_apply, "", stored)
+        (t,) = map(compute_type, stored)
+        key = key_type(opcode, t) if keys else None
+        return Reducer(hero, hero.to_apply, opcode, (key or t,), t if key else None)
 
     @property
     def arrays(self) -> Sequence[Instruction]:
@@ -110,6 +118,9 @@ class Reducer:
     def enter(self, e: FunctionEmitter, elements: Sequence[Value]) -> list[Value]:
         """Elements of the arrays as accumulators."""
         stored = _element_types(self.hero)
+        if self.floats is not None:
+            value = convert(e, elements[0], stored[0], self.floats)
+            return [to_key(e, self.opcode, scalar_of(value), self.floats)]
         return [convert(e, v, s, t) for v, s, t in zip(elements, stored, self.types, strict=True)]
 
     def leave(self, e: FunctionEmitter, accumulators: Sequence[Value]) -> list[Value]:
@@ -117,6 +128,8 @@ class Reducer:
         stored = _element_types(self.hero)
         if self.opcode:
             (value,) = accumulators
+            if self.floats is not None:
+                value = from_key(e, self.opcode, scalar_of(value), self.floats)
             return [narrow(e, scalar_of(value), stored[0]) if is_small(stored[0]) else value]
         return [convert(e, v, t, s) for v, s, t in zip(accumulators, stored, self.types, strict=True)]
 
@@ -194,13 +207,14 @@ class Reducer:
 
     def _identity(self) -> complex:
         """The identity of the operation; -0.0 for sums unless the initial value is +0.0 itself."""
-        if self._starts_from_identity():
+        if self.floats is None and self._starts_from_identity():
             return self.hero.operands[1].literal.item()
         return facts.identity(self.opcode, self.types[0])
 
     def _starts_from_identity(self) -> bool:
         init = self.hero.operands[1]
-        return init.opcode == "constant" and init.literal.item() == facts.identity(self.opcode, self.types[0])
+        t = self.floats or self.types[0]
+        return init.opcode == "constant" and init.literal.item() == facts.identity(self.opcode, t)
 
 
 def initial_values(e: FunctionEmitter, hero: Instruction) -> list[Value]:

@@ -185,6 +185,39 @@ def test_argmax(sizes: str, kept: int, dim: int) -> None:
     assert check_sim(source, [x]).emitter == "reduce"
 
 
+@pytest.mark.parametrize(("length", "lanes"), [(65, 16), (127, 16), (128, 32), (1000, 32)])
+def test_the_lanes_of_a_row_follow_its_length(length: int, lanes: int) -> None:
+    source = ARGMAX.replace("SIZES", f"3,{length}").replace("KEPT", "3").replace("DIM", "1")
+    kernel = emit_fusion(root_fusion(source), "k", targets.get("cpu"))
+    assert kernel.notes["form"] == f"rows of {length}, {lanes} partial results"
+    check(source, [RNG.integers(0, 9, (3, length)).astype(np.float32)])
+
+
+EXTREMA = """HloModule m
+f { a = T[] parameter(0) b = T[] parameter(1) ROOT c = T[] OP(a, b) }
+g { x = T[SIZES] parameter(0) i = T[] constant(INIT) ROOT r = T[KEPT] reduce(x, i), dimensions={DIM}, to_apply=f }
+ENTRY e { x = T[SIZES] parameter(0) ROOT k = T[KEPT] fusion(x), kind=kInput, calls=g }
+"""
+
+
+@pytest.mark.parametrize("init", ["-inf", "inf", "-0", "nan", "1"])
+@pytest.mark.parametrize(("rows", "length"), [(9, 7), (9, 80), (3, 200)])
+@pytest.mark.parametrize("opcode", ["maximum", "minimum"])
+@pytest.mark.parametrize(("name", "dtype"), [("f32", np.float32), ("f64", np.float64), ("f16", np.float16)])
+def test_extrema_of_numbers_that_are_special(
+    name: str, dtype: type, opcode: str, rows: int, length: int, init: str
+) -> None:
+    """NaN of both signs wins wherever it is, +0 is above -0, and both infinities have their places."""
+    special = np.array([0.0, -0.0, np.inf, -np.inf, np.nan, -np.nan, np.finfo(dtype).tiny, 1.0, -1.0], dtype)
+    x = RNG.choice(special[:2], (rows, length)).astype(dtype)
+    for k in range(2, rows):
+        x[k] = RNG.choice(special[:k], length)
+        x[k, RNG.integers(length)] = special[k]
+    base = EXTREMA.replace("T[", f"{name}[").replace("OP", opcode).replace("INIT", init).replace("KEPT", str(rows))
+    check(base.replace("SIZES", f"{rows},{length}").replace("DIM", "1"), [x])
+    check(base.replace("SIZES", f"{length},{rows}").replace("DIM", "0"), [np.ascontiguousarray(x.T)])
+
+
 ALIKE = {
     "the first NaN": "nan = pred[] compare(a, a), direction=NE  more = pred[] compare(a, b), direction=GT  take = pred[] or(more, nan)",
     "the last of the largest": "take = pred[] compare(a, b), direction=GT",

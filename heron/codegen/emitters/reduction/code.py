@@ -20,15 +20,20 @@ from heron.records import dataclass
 
 @dataclass(frozen=True)
 class ReductionCode(Reduction):
-    """A reduction and the code of it. ``reducers``: how each of its reduces combines."""
+    """A reduction and the code of it.
+
+    ``reducers``: how each of its reduces combines; ``keys``: whether extrema of floats accumulate as integers.
+    """
+
+    keys: bool = False
 
     @staticmethod
-    def of(reduction: Reduction) -> ReductionCode:
-        return ReductionCode(*(getattr(reduction, f.name) for f in fields(Reduction)))
+    def of(reduction: Reduction, keys: bool) -> ReductionCode:
+        return ReductionCode(*(getattr(reduction, f.name) for f in fields(Reduction)), keys=keys)
 
     @cached_property
     def reducers(self) -> tuple[Reducer, ...]:
-        return tuple(map(Reducer.in_parts, self.reduces))
+        return tuple(Reducer.in_parts(i, self.keys) for i in self.reduces)
 
     def start(self, frame: Frame) -> list[SSAValue]:
         """Initial accumulators of all reduces."""

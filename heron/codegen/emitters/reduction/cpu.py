@@ -25,9 +25,12 @@ from heron.codegen.emitters.reduction.code import ReductionCode, Walk, source_in
 from heron.codegen.emitters.reduction.cpu_columns import column_items, columns, narrow_columns, narrow_items
 from heron.codegen.kernel import Kernel, Launch
 
-#: partial results of a row whose combination LLVM cannot reassociate, and the elements for each that make it worth it
+#: partial results at most of a row whose combination LLVM cannot reassociate, and the elements for each that make it
+#: worth it
 LANES = 32
 ROUNDS = 4
+#: partial results at least: fewer than a vector gain nothing
+FEWEST = 8
 #: neighbouring results that are kept in registers, not in a tile
 NARROW = 8
 
@@ -68,7 +71,7 @@ def _rows(frame: Frame, reduction: ReductionCode, axes: Sequence[Axis], first: i
     inner = [a for a in axes if a.reduced]
     side = [frame.outputs[n] for n in reduction.side]
     after = [frame.outputs[n] for n in reduction.after]
-    lanes = bool(inner) and inner[-1].length >= LANES * ROUNDS and not all(r.opcode for r in reduction.reducers)
+    lanes = 0 if not inner or all(r.opcode for r in reduction.reducers) else _lanes(inner[-1].length)
 
     def row(item: Expr, carried: Sequence[SSAValue]) -> list[SSAValue]:
         kept = e.simplify(delinearize(item, reduction.kept_sizes))
@@ -81,7 +84,7 @@ def _rows(frame: Frame, reduction: ReductionCode, axes: Sequence[Axis], first: i
             return reduction.element(frame, e.simplify(tuple(index)), values)
 
         if lanes:
-            results = _in_lanes(frame, reduction, [a.length for a in inner], carried[: len(side)], element)
+            results = _in_lanes(frame, reduction, lanes, [a.length for a in inner], carried[: len(side)], element)
         else:
             inits = [*reduction.start(frame), *carried[: len(side)]]
             results = reduced(e, reduction.reducers, [a.length for a in inner], inits, element)
@@ -91,17 +94,24 @@ def _rows(frame: Frame, reduction: ReductionCode, axes: Sequence[Axis], first: i
     results = item_loop(frame, reduction.rows, first, total, [*side, *after], row)
     reduction.store(frame, reduction.side, results[: len(side)])
     reduction.store(frame, reduction.after, results[len(side) :])
-    return f"rows of {reduction.row}" + (f", {LANES} partial results" if lanes else "")
+    return f"rows of {reduction.row}" + (f", {lanes} partial results" if lanes else "")
+
+
+def _lanes(length: int) -> int:
+    """The number of partial results of a row of `length`, a power of two; 0: one result at a time."""
+    if length < FEWEST * ROUNDS:
+        return 0
+    return min(LANES, 1 << (length // ROUNDS).bit_length() - 1)
 
 
 def _in_lanes(
-    frame: Frame, reduction: ReductionCode, sizes: Sequence[int], side: Sequence[SSAValue], element
+    frame: Frame, reduction: ReductionCode, lanes: int, sizes: Sequence[int], side: Sequence[SSAValue], element
 ) -> list[SSAValue]:  # noqa: ANN001,E501
     """The results of a row (and `side` after it), combined in a tile of partial results."""
     e = frame.e
     *outer, length = sizes
     types = [t for r in reduction.reducers for t in r.packed_types]
-    tiles = [e.b.op(tensor.EmptyOp, type=TensorType(t, [LANES])) for t in types]
+    tiles = [e.b.op(tensor.EmptyOp, type=TensorType(t, [lanes])) for t in types]
     n = len(tiles)
 
     def clear(variables: Index, tensors: Sequence[SSAValue]) -> list[SSAValue]:
@@ -114,17 +124,17 @@ def _in_lanes(
 
     def whole(variables: Index, values: Sequence[SSAValue]) -> list[SSAValue]:
         *before, round_, lane = variables
-        return at((*before, round_ * LANES + lane), lane, values)
+        return at((*before, round_ * lanes + lane), lane, values)
 
     def rest(variables: Index, values: Sequence[SSAValue]) -> list[SSAValue]:
         *before, lane = variables
-        return at((*before, lane + length // LANES * LANES), lane, values)
+        return at((*before, lane + length // lanes * lanes), lane, values)
 
-    values = e.loop([LANES], tiles, clear)
-    values = e.loop([*outer, length // LANES, LANES], [*values, *side], whole)
-    if length % LANES:
-        values = e.loop([*outer, length % LANES], values, rest)
-    half = LANES // 2
+    values = e.loop([lanes], tiles, clear)
+    values = e.loop([*outer, length // lanes, lanes], [*values, *side], whole)
+    if length % lanes:
+        values = e.loop([*outer, length % lanes], values, rest)
+    half = lanes // 2
     while half:
         values = [*_merge_halves(frame, reduction, values[:n], half), *values[n:]]
         half //= 2

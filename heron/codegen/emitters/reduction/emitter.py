@@ -35,13 +35,13 @@ class ReductionEmitter(Emitter[ReductionForm]):
         return Frame.of(fusion, cut, name, target, any_layout=True)
 
     def emit_cpu(self, frame: Frame, form: ReductionForm) -> list[Kernel]:
-        return [cpu.emit(frame, *_work(frame, form))]
+        return [cpu.emit(frame, *_work(frame, form, keys=True))]
 
     def emit_gpu(self, frame: Frame, form: ReductionForm) -> list[Kernel]:
-        return [gpu.emit(frame, *_work(frame, form))]
+        return [gpu.emit(frame, *_work(frame, form, keys=False))]
 
 
-def _work(frame: Frame, form: ReductionForm) -> tuple[list[Walk], list[Piece]]:
+def _work(frame: Frame, form: ReductionForm, keys: bool) -> tuple[list[Walk], list[Piece]]:
     """The walks over the reduced arrays, in memory order, and the outputs that are in none."""
     fusion, cut = frame.fusion, frame.kernel.partition
     walks: list[Walk] = []
@@ -50,5 +50,5 @@ def _work(frame: Frame, form: ReductionForm) -> tuple[list[Walk], list[Piece]]:
         sources += [fusion.outputs[n].instruction for n in reduction.side]
         reduction = along_memory(reduction, sources, cut)
         runs = runs_of(reduction, sources, [fusion.outputs[n].shape for n in reduction.side], cut)
-        walks.append(Walk(ReductionCode.of(reduction), tuple(axes(runs, reduction))))
+        walks.append(Walk(ReductionCode.of(reduction, keys), tuple(axes(runs, reduction))))
     return walks, [piece_of(fusion, [n]) for n in form.loose]

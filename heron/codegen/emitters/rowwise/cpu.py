@@ -67,7 +67,7 @@ def emit(frame: Frame, rows: RowwiseForm) -> Kernel:
 
 def _reduce(frame: Frame, rows: RowwiseForm, stage: Stage, at: Index, room: dict[Instruction, SSAValue]) -> None:
     """One loop along a row for the reductions of a stage and the elements it keeps in `room`, which is replaced."""
-    code = StageCode(frame.e, [Reducer.in_parts(i) for i in stage.reduces], stage.given, (), stage.saved)
+    code = StageCode(frame.e, [Reducer.in_parts(i, keys=True) for i in stage.reduces], stage.given, (), stage.saved)
     if not code.reducers:
         return
     start = code.start()
