@@ -33,6 +33,8 @@ TRITON = ("auto", "on", "off")
 TMA = ("auto", "on", "off", "specialized")
 #: what happens when a large part of a program's data moves between devices
 RESHARDS = ("note", "warn", "error")
+#: whether denormals count in CPU programs
+DENORMALS = ("auto", "keep", "flush")
 #: the checks of the simulated GPU
 SIM_CHECKS = ("races", "bounds", "uninit", "divergence")
 
@@ -103,6 +105,11 @@ class Options:
     dump_dir: str | None = _field(None, "write the module into this folder after every pass that changed it")
     math: str = _field(
         "ieee", "the rewrites allowed to change values, and the accuracy of GPU maths", tuple(_MATH_CLASSES)
+    )
+    denormals: str = _field(
+        "auto",
+        "keep denormals in CPU programs, or take them for zero, as JAX's CPU does; auto: zero under JAX, else keep",
+        DENORMALS,
     )
     threads: int = _field(0, "threads of a CPU program; 0: one for each CPU of the process")
     opt_level: int = _field(3, "LLVM optimisation level", (0, 1, 2, 3))

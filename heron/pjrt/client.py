@@ -22,6 +22,7 @@ from heron.hlo.calls.python import calls_python
 from heron.hlo.ir import types
 from heron.hlo.ir.module import Module
 from heron.hlo.ir.types import ElementType
+from heron.options import Options
 from heron.pjrt import fingerprint, shardings
 from heron.pjrt.buffer import Buffer, row_major
 from heron.pjrt.compile_options import CompileOptions
@@ -131,7 +132,7 @@ class Client:
         if together and len(own) < len(options.devices()):
             self.job.ranks_of([self.topology.process_of(n) for n in options.devices()], source.name)
         program = shardings.for_devices(source, options) if together else shardings.for_one_device(source)
-        executable = compile_module(program, self.target, options.options(), Trace())
+        executable = compile_module(program, self.target, self.settled(options), Trace())
         stages = executable.stages
         assert isinstance(stages, Stages)
         scheduled = stages.compilation.scheduled
@@ -139,6 +140,13 @@ class Client:
         seconds = cost.seconds if not together else math.inf if is_open_ended(scheduled) else cost.computing
         facts = about(name, source, scheduled, seconds, together)
         return LoadedExecutable(self, executable, options, facts, lambda: scheduled, lambda: source)
+
+    def settled(self, options: CompileOptions) -> Options:
+        """heron's options; on CPUs denormals are taken for zero if nobody says otherwise, as JAX's own CPU does it."""
+        found = options.options()
+        if found.denormals != "auto" or self.target.kind != "cpu":
+            return found
+        return replace(found, denormals="flush")
 
     def _placed(self, options: CompileOptions) -> CompileOptions:
         """The options with a device of this process where they name none."""

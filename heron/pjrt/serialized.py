@@ -22,7 +22,7 @@ _SOURCE = "source.hlo"
 
 def pack(executable: LoadedExecutable) -> bytes:
     """The bytes of an executable. Raises nothing: what has no machine code to write is written as its source alone."""
-    facts: dict[str, Any] = {"options": executable.compile_options.options().changed()}
+    facts: dict[str, Any] = {"options": executable.client.settled(executable.compile_options).changed()}
     members: dict[str, bytes] = {}
     if not executable.about.calls_python:
         with contextlib.suppress(HeronError):  # it holds what has no form in a file
@@ -76,7 +76,7 @@ def _fits(manifest: dict[str, Any], client: Client, options: CompileOptions) -> 
         "machine" in manifest
         and manifest["target"] == client.target.name
         and manifest["sources"] == _sources()
-        and manifest["options"] == options.options().changed()
+        and manifest["options"] == client.settled(options).changed()
     )
 
 

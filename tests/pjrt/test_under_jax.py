@@ -485,5 +485,6 @@ big = np.full((2000, 2000), small)
 assert (np.asarray(jax.jit(lambda x: x * 2)(big)) == 2 * small).all()
 u = jax.random.uniform(jax.random.key(1701), (500,), jnp.bfloat16, minval=tiny)
 assert (u > 0).all()
-"""
+""",
+        HERON_DENORMALS="keep",
     )

@@ -104,7 +104,10 @@ class CpuMachine(Machine):
         """The writer of the program around the kernels; kernels `elsewhere` are in other modules."""
         kernels = {name: use.kernel for name, use in uses.items()}
         profile = Profile() if self.options.profile else None
-        return ProgramWriter(kernels, host_address, self.pool, elsewhere, profile, devices=self.devices.count)
+        flush = self.options.denormals == "flush"
+        return ProgramWriter(
+            kernels, host_address, self.pool, elsewhere, profile, devices=self.devices.count, flush=flush
+        )
 
     def kernels_llvm(self, uses: dict[str, KernelUse], declared: Declarations | None = None) -> str:
         """LLVM text of all kernels, each called by a plain function. What it declares goes to `declared`, if given."""

@@ -13,6 +13,8 @@ that were taken.
 
 Idle workers look at the ticket for a few microseconds, then sleep on its high half (Linux: futex), so they are out of
 the way of other threads, a BLAS library's for example.
+
+Workers take over the floating-point mode of the thread whose job they do.
 """
 
 from __future__ import annotations
@@ -22,6 +24,7 @@ from collections.abc import Mapping
 
 from heron.codegen.llvm.text import Function, Module
 from heron.codegen.llvm.values import Value
+from heron.codegen.native import float_mode
 from heron.codegen.native.common_code import for_good
 from heron.runtime.cpu.pool import (
     FUTEX,
@@ -59,6 +62,7 @@ def make() -> Mapping[str, int] | None:
 def text() -> str:
     """LLVM text of ``heron_parallel_for`` and ``heron_worker`` for this machine."""
     module = Module()
+    float_mode.write(module)
     _write_work(module)
     _write_worker(module)
     _write_fork(module)
@@ -87,18 +91,23 @@ def _write_work(module: Module) -> None:
         state = f.view(pool, State)
         step = f.select(from_end, _FEWER, _NEXT, "i64")
         fields = [
-            (kind, state.at(n)) for kind, n in (("ptr", "function"), ("ptr", "args"), ("i64", "items"), ("i64", "size"))
-        ]
+            (kind, state.at(n))
+            for kind, n in (
+                ("ptr", "function"), ("ptr", "args"), ("i64", "items"), ("i64", "size"), ("i64", "float_mode"),
+            )
+        ]  # fmt: skip
         under_way = state.at("under_way")
         with f.repeat() as each:
             ticket, left = _left(f, pool, "acquire")
             with f.when(left.eq(0)):
                 f.ret()
-            function, args, items, size = (f.load(kind, at, order="monotonic") for kind, at in fields)
+            function, args, items, size, mode = (f.load(kind, at, order="monotonic") for kind, at in fields)
             with f.unless(f.swap("i64", pool, ticket, ticket + step, "acq_rel monotonic, align 64")):
                 each.again()
             first = (ticket >> 16) & 65535
             lo = f.select(from_end, first + left - 1, first, "i64") * size
+            with f.when(from_end):
+                f.call(float_mode.WRITE, mode)
             f.call(f"void {function}{_RANGE}", args, lo, f.least(lo + size, items))
             with f.when(f.change("sub", "i32", under_way, 1, "seq_cst, align 64").ne(1)):
                 each.again()
@@ -157,6 +166,7 @@ def _write_fork(module: Module) -> None:
             f.ret()
         for kind, name, value in (
             ("ptr", "function", fn), ("ptr", "args", args), ("i64", "items", items), ("i64", "size", each * grain),
+            ("i64", "float_mode", f.call(float_mode.READ)),
         ):  # fmt: skip
             f.store(kind, value, state.at(name), order="monotonic")
         _publish(f, pool, ranges.cast("trunc", "i32"), ranges)

@@ -15,7 +15,7 @@ from heron.codegen.kernel import Kernel
 from heron.codegen.llvm.code_cache import CodeCache
 from heron.codegen.llvm.declarations import Declarations
 from heron.codegen.llvm.text import Function
-from heron.codegen.native import profile
+from heron.codegen.native import float_mode, profile
 from heron.codegen.native.blas_threads import one_blas_thread
 from heron.codegen.native.collectives import STOPPED, device, field, leave_if_failed, write_collective, write_number
 from heron.codegen.native.share import COPY_BLOCK, COPY_BLOCKS, kernel_range, pack, range_of, write_copy, write_kernel
@@ -92,7 +92,8 @@ class ProgramWriter(Function):
     ``elsewhere``: kernels that are in other modules, behind their `entry`. ``profile``: who counts the steps' time.
     ``devices``: how many devices run the program; with several of them `cliques` maps groups of devices that exchange
     values to their numbers, and `collectives` names where they do.
-    ``has_tables``: False where only what the text needs is wanted, not the text.
+    ``has_tables``: False where only what the text needs is wanted, not the text. ``flush``: denormals are taken for
+    zero, except by host thunks.
     """
 
     def __init__(
@@ -104,8 +105,10 @@ class ProgramWriter(Function):
         profile: Profile | None = None,
         has_tables: bool = True,
         devices: int = 1,
+        flush: bool = False,
     ) -> None:
         super().__init__(Declarations())
+        self.flush = float_mode.flush_bits() if flush else 0
         self.devices = devices
         self.cliques: dict[tuple[int, ...], int] = {}
         self.collectives: list[str] = []
@@ -144,6 +147,7 @@ class ProgramWriter(Function):
         """A function that runs a sequence; what was being written goes on afterwards. Whether it may stop early."""
         outer = self.lines, self.allocations, self.packed, self.needs_device, self.stops
         self.lines, self.allocations, self.packed, self.needs_device, self.stops = [], set(), 0, False, False
+        usual = self._set_mode(self.flush) if name == ENTRY and self.flush else ""
         if self.profile is not None and name == ENTRY:
             begun = profile.begin(self)
             self.run(sequence)
@@ -160,11 +164,20 @@ class ProgramWriter(Function):
         for n in sorted(self.allocations):
             lines.append(f"  %slot{n} = getelementptr inbounds ptr, ptr %buffers, i64 {n}")
             lines.append(f"  %buffer{n} = load ptr, ptr %slot{n}")
-        end = ["  ret void", *([f"{STOPPED}:", "  ret void"] if self.stops else []), "}"]
+        leave = [*([f"  call void @heron_set_float_mode(i64 {usual})"] if usual else []), "  ret void"]
+        end = [*leave, *([f"{STOPPED}:", *leave] if self.stops else []), "}"]
         self.functions.append("\n".join([*lines, *self.lines, *end]))
         inner_stops = self.stops
         self.lines, self.allocations, self.packed, self.needs_device, self.stops = outer
         return inner_stops
+
+    def _set_mode(self, more: int, fewer: int = 0) -> str:
+        """Set and clear bits of the thread's floating-point mode; what it was before."""
+        self.helpers.setdefault("heron_float_mode", float_mode.text())
+        before = self.value(f"call {float_mode.READ}")
+        mode = self.value(f"or i64 {before}, {more}") if more else self.value(f"and i64 {before}, {~fewer}")
+        self.line(f"call void @heron_set_float_mode(i64 {mode})")
+        return before
 
     # -- pieces ------------------------------------------------------------------------------------------------------
     def name(self, hint: str) -> str:
@@ -316,7 +329,11 @@ class ProgramWriter(Function):
 
     def host(self, t: HostThunk) -> None:
         given = [device(self)] if self.devices > 1 else []
-        self.line(self.host_call(t, [*given, *map(self.pointer, t.args)]))
+        call = self.host_call(t, [*given, *map(self.pointer, t.args)])
+        before = self._set_mode(0, self.flush) if self.flush else ""
+        self.line(call)
+        if before:
+            self.line(f"call void @heron_set_float_mode(i64 {before})")
 
     def host_call(self, t: HostThunk, pointers: Collection[str]) -> str:
         """A call of a thunk's function; the device that calls it comes first where there are several."""

@@ -44,6 +44,7 @@ class State(ctypes.Structure):
     ``ticket``: of the job under way (`codegen/native/pool_code.py`). ``sleepers``: workers that sleep.
     ``under_way``: ranges taken and not done. ``caller_sleeps``: 1 while the caller waits for them asleep.
     ``in_use``: 1 during a job. ``function``, ``args``, ``items``, ``size``: the job, and the items of a range.
+    ``float_mode``: the caller's, in which the job is done.
     """
 
     _fields_ = [
@@ -62,6 +63,7 @@ class State(ctypes.Structure):
         ("args", ctypes.c_void_p),
         ("items", ctypes.c_int64),
         ("size", ctypes.c_int64),
+        ("float_mode", ctypes.c_int64),
     ]
 
 

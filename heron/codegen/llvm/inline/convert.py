@@ -63,11 +63,18 @@ def define(source: str, target: str, argument: str, result: str, build: Build) -
 
 
 def widen(f: Body, x: Value, form: Small) -> Value:
-    """Small bits (i8) to f32: the fields are put in place and rescaled, which also gives denormals their value."""
+    """Small bits (i8) to f32: the fields are put in place and the exponent is moved.
+
+    A denormal gets the exponent of the smallest normal number and the leading one that goes with it, which is taken off
+    again. No value on the way is a denormal of f32.
+    """
     bits = x.cast("zext", "i32")
     sign = (bits.shr(form.sign_shift) & 1) << 31
     fields = bits & ((1 << form.sign_shift) - 1)
-    value = (fields << (23 - form.mantissa)).as_float("f32") * 2.0 ** (127 - form.bias)
+    denormal = fields < 1 << form.mantissa
+    base = f.select(denormal, (128 - form.bias) << 23, (127 - form.bias) << 23, "i32")
+    leading = f.select(denormal, 2.0 ** (1 - form.bias), 0.0, "f32")
+    value = ((fields << (23 - form.mantissa)) + base).as_float("f32") - leading
     if form.nan == "ieee":
         special = fields >= (((1 << form.exponent) - 1) << form.mantissa)
         exact = ((fields << (23 - form.mantissa)) | 0x7F800000).as_float("f32")
