@@ -105,6 +105,7 @@ FRAGMENTS = [
         "ragged_dot",
         "f32[n,3]; f32[2,3,4]",
         lambda x, w: lax.ragged_dot(x, w, jnp.array([x.shape[0] // 2, x.shape[0] - x.shape[0] // 2], jnp.int32)),
+        mapped=False,  # JAX maps it over dimension 0 only
     ),
     F("pairwise_distance", "f32[n,3]; f32[5,3]", lambda x, y: jnp.sum((x[:, None] - y[None]) ** 2, -1)),
     F(
