@@ -1,4 +1,4 @@
-"""Products of f32, f64 and bf16 matrices by code of our own, shared by the program's own threads.
+"""Products of f32, f64 and bf16 matrices, and of bytes by a matrix unit, by code that the program's threads share.
 
 A work item is a panel of columns and a block of rows of one matrix of the batch. It rearranges its columns of the right
 matrix on its stack, a stretch of the summed dimension at a time, so that they lie in the order they are multiplied in;
@@ -6,7 +6,8 @@ a tile of a few rows and the panel's columns is kept in registers while a stretc
 edge has, its element is summed in the same order, and a sum never crosses work items: values do not depend on threads.
 
 Operands go by in groups of 4 bytes (f64: 8) along the summed dimension: one f32, or two bf16, whose products one
-instruction, ``vdpbf16ps``, adds to a sum in f32.
+instruction, ``vdpbf16ps``, adds to a sum in f32. A processor's matrix unit does it for 16 rows and columns at once
+(`matrix_unit_gemm.py`).
 
 Source: Goto and van de Geijn, "Anatomy of high-performance matrix multiplication", ACM TOMS 34(3), 2008; Intel's
 instruction reference, VDPBF16PS.
@@ -33,6 +34,8 @@ if TYPE_CHECKING:
 _SHARED, _PORTION, _ITEMS = 1 << 20, 1 << 18, 16
 #: fewest rows of a block: what rearranging the columns costs is small beside their multiplications
 _BLOCK = 48
+#: the same where the matrix unit multiplies, some ten times as fast
+_UNIT_ITEMS, _UNIT_BLOCK = 4, 192
 #: rows or columns below which a product is one of vectors
 _NARROW = 4
 
@@ -69,8 +72,8 @@ class Sizes:
 
 def block_of(f: Form, batch: int, m: int, n: int) -> int:
     """Rows of a work item: all, unless there would be few work items."""
-    wanted = -(-_ITEMS // (batch * -(-n // f.columns)))
-    block = max(_BLOCK, -(-m // wanted))
+    wanted = -(-(_UNIT_ITEMS if f.is_unit else _ITEMS) // (batch * -(-n // f.columns)))
+    block = max(_UNIT_BLOCK if f.is_unit else _BLOCK, -(-m // wanted))
     return min(max(m, 1), -(-block // f.rows) * f.rows)
 
 
@@ -87,7 +90,7 @@ def form_for(t: GemmThunk) -> Form | None:
 def form_of(operands: ElementType, m: int, n: int) -> Form | None:
     """As `form_for`, for a product of so many rows and columns."""
     found = form(operands)
-    is_ours = operands is BF16 or min(m, n) >= _NARROW
+    is_ours = operands is BF16 or (found is not None and found.is_unit) or min(m, n) >= _NARROW
     return found if is_ours or found is None or blas.why_not() else None
 
 

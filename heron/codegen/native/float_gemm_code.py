@@ -25,7 +25,11 @@ def address(f: Form, cache: CodeCache | None) -> int:
 
 
 def _compile(f: Form, cache: CodeCache | None) -> Object:
-    writer = _ProductWriter(f)
+    if f.is_unit:
+        from heron.codegen.native.matrix_unit_gemm import MatrixUnitWriter
+
+        return Jit(level=1, cache=cache, shaped=True).add(MatrixUnitWriter(f).product_text(), f.name, exports=[f.name])
+    writer = ProductWriter(f)
     tiles, product = writer.tiles_text(), writer.product_text()
     jit = Jit(level=1, cache=cache, shaped=True)
     with ThreadPoolExecutor(1, "heron-compile") as other:
@@ -33,7 +37,7 @@ def _compile(f: Form, cache: CodeCache | None) -> Object:
         return jit.add(product, f.name, exports=[f.name], others=(o.result() for o in (compiled,)))
 
 
-class _ProductWriter(TileWriter):
+class ProductWriter(TileWriter):
     """Writes the function of one form that is called."""
 
     def product_text(self) -> str:
@@ -178,9 +182,18 @@ class _ProductWriter(TileWriter):
         """Rows of the summed dimension with the elements of each group side by side."""
         if len(rows) == 1:
             return rows[0]
-        kind = f"<{lanes} x {self.f.stored}>"
-        order = ", ".join(f"i32 {s * lanes + lane}" for lane in range(lanes) for s in range(2))
-        return self.value(f"shufflevector {kind} {rows[0]}, {kind} {rows[1]}, <{2 * lanes} x i32> <{order}>")
+        count, stored = lanes, self.f.stored
+        while len(rows) > 2:  # rows of halves side by side, then one shuffle
+            side_by_side = ", ".join(f"i32 {n}" for n in range(2 * count))
+            kind = f"<{count} x {stored}>"
+            rows = [
+                self.value(f"shufflevector {kind} {a}, {kind} {b}, <{2 * count} x i32> <{side_by_side}>")
+                for a, b in zip(rows[::2], rows[1::2], strict=True)
+            ]
+            count *= 2
+        kind, step = f"<{count} x {stored}>", self.f.step
+        order = ", ".join(f"i32 {s * lanes + lane}" for lane in range(lanes) for s in range(step))
+        return self.value(f"shufflevector {kind} {rows[0]}, {kind} {rows[1]}, <{step * lanes} x i32> <{order}>")
 
     # -- rows of the left matrix -----------------------------------------------------------------------------------
     def pack_rows(self, start: str, rows: str, length: str, groups: str) -> None:
@@ -285,6 +298,13 @@ class _ProductWriter(TileWriter):
             rows.append(
                 self.value(f"load {self.words}, ptr {self.at(start, offset, f.stored)}, align {f.element.byte_size}")
             )
+        for n, row in enumerate(self.turned(rows)):
+            target = self.integer("add", self.integer("mul", self.integer("add", g, n), f.columns), column)
+            self.line(f"store {self.words} {row}, ptr {self.at(self.panel, target, f.word)}, align 4")
+
+    def turned(self, rows: list[str]) -> list[str]:
+        """As many vectors of words as a vector has words, transposed."""
+        side = self.f.lanes
         orders = [[h * side // 2 + n // 2 + side * (n % 2) for n in range(side)] for h in range(2)]
         count = side
         while count > 1:  # each round mixes the upper half of the rows with the lower one
@@ -297,6 +317,4 @@ class _ProductWriter(TileWriter):
                 for order in orders
             ]
             count //= 2
-        for n, row in enumerate(rows):
-            target = self.integer("add", self.integer("mul", self.integer("add", g, n), f.columns), column)
-            self.line(f"store {self.words} {row}, ptr {self.at(self.panel, target, f.word)}, align 4")
+        return rows

@@ -3,8 +3,13 @@
 from __future__ import annotations
 
 from heron.codegen.llvm.jit import host
-from heron.hlo.ir.types import BF16, F32, F64, ElementType
+from heron.hlo.ir.types import BF16, F32, F64, S8, U8, ElementType
 from heron.records import dataclass
+from heron.runtime.cpu import matrix_unit
+
+_BYTES = (S8, U8)
+#: the feature of a processor whose matrix unit multiplies elements of a type
+_UNIT = {BF16: "+amx-bf16"} | dict.fromkeys(_BYTES, "+amx-int8")
 
 #: groups along the summed dimension that are in a panel: 64 KiB at 512 bits
 GROUPS = 256
@@ -18,21 +23,25 @@ FIELDS = (
 
 @dataclass(frozen=True, slots=True)
 class Form:
-    """The product kernel of an element type. ``lanes``: sums in a vector; a tile is ``rows`` by ``vectors``."""
+    """The product kernel of an element type. ``lanes``: sums in a vector; a tile is ``rows`` by ``vectors``.
+
+    ``is_unit``: the processor's matrix unit multiplies.
+    """
 
     element: ElementType
     lanes: int
     rows: int
     vectors: int
+    is_unit: bool = False
 
     @property
     def name(self) -> str:
-        return f"heron_gemm_{self.element.name}"
+        return f"heron_gemm_{self.element.name}" + "_unit" * self.is_unit
 
     @property
     def step(self) -> int:
         """Elements along the summed dimension in a group."""
-        return 2 if self.element is BF16 else 1
+        return max(1, 4 // self.element.byte_size)
 
     @property
     def columns(self) -> int:
@@ -50,6 +59,8 @@ class Form:
     @property
     def sum(self) -> str:
         """LLVM's type of a sum."""
+        if self.element in _BYTES:
+            return "i32"
         return "double" if self.element is F64 else "float"
 
     @property
@@ -62,6 +73,9 @@ def form(element: ElementType) -> Form | None:
     """This machine's kernel for matrices of that type; None if it has no instruction for them."""
     features = set(host().features.split(","))
     wide = {"+avx512f", "+avx512bw", "+avx512dq", "+avx512vl"} <= features
+    unit = _UNIT.get(element)
+    if unit is not None and wide and {"+amx-tile", unit} <= features and matrix_unit.is_permitted():
+        return Form(element, 16, 32, 4, is_unit=True)
     if element is BF16:
         return Form(element, 16, 6, 4) if wide and "+avx512bf16" in features else None
     if element not in (F32, F64) or not {"+avx2", "+fma"} <= features:

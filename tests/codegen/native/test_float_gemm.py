@@ -1,4 +1,4 @@
-"""Products of floats: every form, stride and size, sums whose bits do not depend on tiles, threads or what is added."""
+"""Products of floats, and of bytes by a matrix unit: every form, stride and size, sums whose bits do not depend on tiles, threads or what is added."""
 
 from __future__ import annotations
 
@@ -14,19 +14,24 @@ import heron
 from heron.codegen.llvm.jit import host
 from heron.codegen.native import float_gemm
 from heron.codegen.native.float_gemm import Form, Sizes
-from heron.hlo.ir.types import BF16, F32, F64
+from heron.hlo.ir.types import BF16, F32, F64, S8, U8
 from heron.hlo.text import parse
 from heron.options import Options
+from heron.runtime.cpu.matrix_unit import is_permitted
 from heron.runtime.executable import Executable
 from heron.runtime.thunks import GemmThunk, walk
 
 pytestmark = pytest.mark.skipif(float_gemm.form(F32) is None, reason="needs x86-64 with AVX2 and FMA")
 
 FORMS = [Form(F32, 16, 6, 4), Form(F64, 8, 6, 4), Form(BF16, 16, 6, 4), Form(F32, 8, 6, 2), Form(F64, 4, 6, 2)]
+FORMS += [Form(t, 16, 32, 4, is_unit=True) for t in (BF16, S8, U8)]
 NEEDS = {BF16: {"+avx512bf16", "+avx512vl", "+avx512bw"}}
+UNIT_NEEDS = {BF16: {"+amx-bf16"}, S8: {"+amx-int8"}, U8: {"+amx-int8"}}
 
 
 def _runs_here(form: Form) -> bool:
+    if form.is_unit and not (UNIT_NEEDS[form.element] <= set(host().features.split(",")) and is_permitted()):
+        return False
     needed = {"+avx512f", "+avx512bw", "+avx512dq", "+avx512vl"} if form.lanes * form.word_bytes == 64 else {"+avx2"}
     return needed | NEEDS.get(form.element, set()) <= set(host().features.split(","))
 
@@ -36,7 +41,8 @@ def _product(form: Form, x: np.ndarray, y: np.ndarray, block: int, out: np.ndarr
     (batch, m, k), n = x.shape, y.shape[2]
     add = out is not None
     if out is None:
-        out = np.full((batch, m, n), 77, np.float64 if form.element is F64 else np.float32)
+        kind = np.int32 if form.sum == "i32" else np.float64 if form.element is F64 else np.float32
+        out = np.full((batch, m, n), 77, kind)
     left, right = ([s // a.itemsize for s in (*a.strides[1:], a.strides[0])] for a in (x, y))
     values = (m, n, k, *left, *right, n, m * n, block, int(add))
     sizes = np.array(values, np.int64)
@@ -50,16 +56,22 @@ def _arrays(form: Form, sizes: tuple[int, int, int, int], left: bool, right: boo
     batch, m, n, k = sizes
     rng = np.random.default_rng(seed)
     dtype = form.element.dtype
-    x = rng.standard_normal((batch, k, m) if left else (batch, m, k)).astype(dtype)
-    y = rng.standard_normal((batch, n, k) if right else (batch, k, n)).astype(dtype)
+
+    def drawn(*dims: int) -> np.ndarray:
+        if form.sum == "i32":
+            return rng.integers(np.iinfo(dtype).min, np.iinfo(dtype).max, dims, dtype, endpoint=True)
+        return rng.standard_normal(dims).astype(dtype)
+
+    x = drawn(batch, k, m) if left else drawn(batch, m, k)
+    y = drawn(batch, n, k) if right else drawn(batch, k, n)
     return [x.swapaxes(1, 2) if left else x, y.swapaxes(1, 2) if right else y]
 
 
-@pytest.mark.parametrize("form", FORMS, ids=lambda f: f"{f.element.name}-{f.lanes}")
+@pytest.mark.parametrize("form", FORMS, ids=lambda f: f"{f.name}-{f.lanes}")
 @settings(max_examples=30)
 @given(
     st.tuples(st.integers(1, 2), st.integers(1, 60), st.integers(1, 140), st.integers(0, 40)),
-    st.sampled_from((0, 0, 256, 511)),
+    st.sampled_from((0, 0, 256, 511, 1023)),
     st.booleans(),
     st.booleans(),
     st.sampled_from((6, 48, 60)),
@@ -74,19 +86,20 @@ def test_every_size_and_order(
     x, y = _arrays(form, (batch, m, n, k + more), left, right, seed)
     got = _product(form, x, y, block)
     wide = [a.astype(np.float64) for a in (x, y)]
-    bound = np.abs(wide[0]) @ np.abs(wide[1]) * (1e-15 if form.element is F64 else 6e-7)
+    ulp = {"i32": 0, "double": 1e-15, "float": 6e-7}[form.sum]
+    bound = np.abs(wide[0]) @ np.abs(wide[1]) * ulp
     assert (np.abs(got - wide[0] @ wide[1]) <= bound).all()
     # another way to cut it into work items has the same bits
     np.testing.assert_array_equal(_product(form, x, y, min(m, 12)), got)
     if 0 < k + more <= float_gemm.GROUPS * form.step:
-        there = np.full_like(got, 0.3)
+        there = np.full_like(got, 7 if form.sum == "i32" else 0.3)
         np.testing.assert_array_equal(_product(form, x, y, block, there.copy()), there + got)
 
 
-def test_nothing_is_read_behind_the_operands() -> None:
+@pytest.mark.parametrize("form", [f for f in FORMS if f.element is BF16], ids=lambda f: f.name)
+def test_nothing_is_read_behind_the_operands(form: Form) -> None:
     """A bf16 row of odd length ends in half a group; what follows it is no number."""
-    form = float_gemm.form(BF16)
-    if form is None:
+    if not _runs_here(form):
         pytest.skip("no instruction for bf16 here")
     x = np.full((1, 7, 8), np.nan, ml_dtypes.bfloat16)[:, :, :5]
     y = np.full((1, 8, 70), np.nan, ml_dtypes.bfloat16)[:, :5]
