@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
-from math import prod
+from collections.abc import Collection, Iterable, Mapping
+from math import inf, prod
 
 from heron.analysis.cost.work import first_array
 from heron.analysis.fusion.prefix_scan import is_long_scan
@@ -14,6 +14,8 @@ from heron.hlo.ir.instruction import Instruction
 
 #: a scalar's computation is taken out of the loops around it: it counts as this many evaluations
 HOISTED = 64.0
+#: ops whose operands are parts of the result: which one an element is of is a condition
+_SHOW_PARTS = ("concatenate", "pad")
 
 
 def evaluations(c: Computation, keeps: bool = False) -> dict[Instruction, float]:
@@ -23,12 +25,28 @@ def evaluations(c: Computation, keeps: bool = False) -> dict[Instruction, float]
     ``keeps``: a reduction has at hand what is computed of each element it walks over, as on a GPU.
     """
     counts: dict[Instruction, float] = {}
+    guarded: set[Instruction] = set()
     roots = root_parts(c)
     for i in reversed(c.post_order()):
         if i is c.root and i.opcode == "tuple":
             continue
-        counts[i] = max(evaluations_of(i, counts, keeps), float(first_array(i).num_elements) if i in roots else 0.0)
+        found = evaluations_of(i, counts, keeps, guarded=guarded)
+        counts[i] = max(found, float(first_array(i).num_elements) if i in roots else 0.0)
+        if i not in roots and is_guarded(i, i.users, guarded):
+            guarded.add(i)
     return counts
+
+
+def is_guarded(i: Instruction, users: Iterable[Instruction], guarded: Collection[Instruction]) -> bool:
+    """Whether `i` is computed only where a condition holds: for users that show a part of it, or are ``guarded``.
+
+    Nothing there is taken out of a loop: LLVM does not know that it may be computed when the condition does not hold.
+    """
+    return all(user in guarded or _shows_part(user, i) for user in users)
+
+
+def _shows_part(user: Instruction, i: Instruction) -> bool:
+    return user.opcode in _SHOW_PARTS and i is not user.operands[-1] and user.shape.rank > 1
 
 
 def evaluations_of(
@@ -37,21 +55,24 @@ def evaluations_of(
     keeps: bool = False,
     users: Iterable[Instruction] | None = None,
     lanes: float = 1.0,
+    guarded: Collection[Instruction] = (),
 ) -> float:
     """The number of elements of `i` that its users compute, given the numbers of their own (`counts`).
 
     Users that read it at their own index share one computation; each other way of reading adds its own. ``users``:
-    those of its users that have counts, for who knows them. ``lanes``: as in `reads`.
+    those of its users that have counts, for who knows them. ``lanes``: as in `reads`. ``guarded``: users of which
+    nothing is taken out of loops (`is_guarded`).
     """
     own = other = 0.0
     for user in i.users if users is None else users:
         n = counts.get(user)
         if n is None:
             continue
+        side_by_side = inf if user in guarded else lanes
         if in_place(user, i, n, keeps):
-            own = max(own, n if user.op.is_elementwise else n * reads(user, user.operands.index(i), lanes))
+            own = max(own, n if user.op.is_elementwise else n * reads(user, user.operands.index(i), side_by_side))
         else:
-            other += n * sum(reads(user, k, lanes) for k, o in enumerate(user.operands) if o is i)
+            other += n * sum(reads(user, k, side_by_side) for k, o in enumerate(user.operands) if o is i)
     total = own + other
     return min(total, HOISTED) if i.shape.is_array and i.shape.num_elements == 1 else total
 
@@ -76,7 +97,7 @@ def reads(user: Instruction, operand: int, lanes: float = 1.0) -> float:
         return min(1.0, lanes / max(1, dims[-1])) if dims and len(dims) - 1 not in mapped else 1.0
     x = user.operands[operand].shape
     size = max(1, first_array(user).num_elements)
-    if opcode in ("concatenate", "pad"):
+    if opcode in _SHOW_PARTS:
         return min(1.0, x.num_elements / size)
     if opcode == "reduce":
         return max(1.0, x.num_elements / size)

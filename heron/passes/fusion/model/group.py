@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable
 from dataclasses import field
 
 from heron.analysis.cost.code_size import CodeLimit, Places, code_at, op_code, places_of
-from heron.analysis.cost.reuse import evaluations_of
+from heron.analysis.cost.reuse import evaluations_of, is_guarded
 from heron.hlo.facts import updates_operand
 from heron.hlo.ir.instruction import Instruction
 from heron.hlo.ir.op import Trait
@@ -25,7 +25,7 @@ class Group:
     ``evaluations[i]``: how many elements of member `i` the kernel computes; more than `i` has when some are computed
     again for several readers. ``inputs``: what it reads from memory. ``places``: where each member is computed, which
     makes ``code`` LLVM instructions; ``is_full``: something was refused because that would be too many. ``lanes``:
-    elements it computes side by side.
+    elements it computes side by side. ``guarded``: members computed only where a condition holds.
     """
 
     root: Instruction
@@ -36,6 +36,7 @@ class Group:
     code: float = 0.0
     is_full: bool = False
     lanes: float = LANES
+    guarded: set[Instruction] = field(default_factory=set)
 
     @staticmethod
     def of(root: Instruction, limit: CodeLimit) -> Group:
@@ -50,6 +51,9 @@ class Group:
     def add(self, i: Instruction, evaluations: float, users: Iterable[Instruction]) -> None:
         """Compute `i` inside, for the members that use it, `users`."""
         self.evaluations[i] = evaluations
+        users = list(users)
+        if is_guarded(i, users, self.guarded):
+            self.guarded.add(i)
         places = self.places[i] = places_of(i, self.places, users, self.limit)
         self.code += code_at(i, places, self.limit)
         self.inputs.pop(i, None)
@@ -80,7 +84,7 @@ class Group:
 
     def evaluations_of(self, i: Instruction, users: Iterable[Instruction]) -> float:
         """The number of elements of `i` that its users in the group, `users`, would compute if it were fused."""
-        return evaluations_of(i, self.evaluations, users=users, lanes=LANES)
+        return evaluations_of(i, self.evaluations, users=users, lanes=LANES, guarded=self.guarded)
 
     def code_with(self, i: Instruction, users: Iterable[Instruction], below: Callable[[Instruction], float]) -> float:
         """LLVM instructions of the kernel, were `i` inside.
