@@ -58,6 +58,7 @@ def optimise() -> Pipeline:
             # dots as libraries take them: transposes that this makes are folded into operands or simplified away
             Late("expand.dot_decomposer", {"dot"}),
             Late("simplify.transpose_folding", {"dot"}),
+            Late("simplify.convolution_strength_reduction", {"convolution"}),
             Late("simplify.convolution_canonicalization", {"convolution"}),
             shared.simplification(),
             # what sums have in common is summed once

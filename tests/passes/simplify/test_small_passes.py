@@ -155,6 +155,35 @@ def _convolution(rng: Rng) -> Module:
     return module
 
 
+def _window_over_one_channel(rng: Rng) -> Module:
+    """A convolution of one feature in dimensions of any order: steps, holes, padding of both signs, either direction."""
+    module, c = _module()
+    rank = int(rng.integers(1, 3))
+    t = [F32, F64, BF16, S32][rng.integers(4)]
+    window = tuple(
+        WindowDim(
+            size=int(rng.integers(1, 4)),
+            stride=int(rng.integers(1, 3)),
+            pad_low=int(rng.integers(-1, 3)),
+            pad_high=int(rng.integers(-1, 3)),
+            window_dilation=int(rng.integers(1, 3)),
+            reversal=bool(rng.integers(2)),
+        )
+        for _ in range(rank)
+    )
+    orders = [tuple(int(d) for d in rng.permutation(rank + 2)) for _ in range(3)]
+
+    def arranged(sizes: list[int], places: tuple[int, ...]) -> list[int]:
+        return [sizes[places.index(d)] for d in range(len(sizes))]
+
+    image = [int(rng.integers(1, 3)), 1, *(int(rng.integers(8, 12)) for _ in range(rank))]
+    x = c.add_parameter(0, row_major(t, *arranged(image, orders[0])))
+    k = c.add_parameter(1, row_major(t, *arranged([1, 1, *(w.size for w in window)], orders[1])))
+    labels = ConvDims(*(part for o in orders for part in (o[0], o[1], o[2:])))
+    c.root = c.add("convolution", [x, k], window=window, dim_labels=labels)
+    return module
+
+
 def _parts(rng: Rng) -> Module:
     """Elementwise ops on slices, reshapes and unsorted broadcasts of the same arrays."""
     module, c = _module()
@@ -224,6 +253,7 @@ CASES = [
     ("simplify-fp-conversions", {}, _conversions),
     ("convert-mover", {}, _conversions),
     ("convolution-canonicalization", {}, _convolution),
+    ("convolution-strength-reduction", {}, _window_over_one_channel),
     ("slice-sinker", {}, _parts),
     ("reshape-mover", {}, _parts),
     ("reshape-mover", {}, _moved),
