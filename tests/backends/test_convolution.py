@@ -155,7 +155,7 @@ WIDE = {
     "depthwise, weight gradient": ("f32[2,6,6,40]", "f32[2,6,6,40]", "f32[3,3,1,40]", "window={size=6x6 pad=1_1x1_1}, dim_labels=f01b_i01o->01bf, batch_group_count=40"),
     "gradient of strides": ("f32[2,7,7,12]", "f32[3,3,12,20]", "f32[2,14,14,20]", "window={size=3x3 pad=2_1x1_2 lhs_dilate=2x2 rhs_reversal=1x1}, dim_labels=b01f_01io->b01f"),
     "weight gradient of strides": ("f32[6,9,9,20]", "f32[6,4,4,24]", "f32[3,3,20,24]", "window={size=4x4 rhs_dilate=2x2}, dim_labels=f01b_i01o->01bf"),
-    "many inputs": ("f32[1,3,3,9000]", "f32[3,3,9000,3]", "f32[1,3,3,3]", "window={size=3x3 pad=1_1x1_1}, dim_labels=b01f_01io->b01f"),
+    "many inputs": ("f32[1,3,3,9000]", "f32[3,3,9000,9]", "f32[1,3,3,9]", "window={size=3x3 pad=1_1x1_1}, dim_labels=b01f_01io->b01f"),
 }  # fmt: skip
 
 

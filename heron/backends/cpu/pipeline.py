@@ -59,6 +59,7 @@ def optimise() -> Pipeline:
             Late("expand.dot_decomposer", {"dot"}),
             Late("simplify.transpose_folding", {"dot"}),
             Late("simplify.convolution_strength_reduction", {"convolution"}),
+            Late("simplify.convolution_product_rewriter", {"convolution"}),
             Late("simplify.convolution_canonicalization", {"convolution"}),
             shared.simplification(),
             # what sums have in common is summed once

@@ -155,15 +155,15 @@ def _convolution(rng: Rng) -> Module:
     return module
 
 
-def _window_over_one_channel(rng: Rng) -> Module:
-    """A convolution of one feature in dimensions of any order: steps, holes, padding of both signs, either direction."""
+def _window(rng: Rng, types: list[ElementType], strides: int, features: int, out: int) -> Module:
+    """A convolution in dimensions of any order: steps, holes, padding of both signs, either direction."""
     module, c = _module()
     rank = int(rng.integers(1, 3))
-    t = [F32, F64, BF16, S32][rng.integers(4)]
+    t = types[rng.integers(len(types))]
     window = tuple(
         WindowDim(
             size=int(rng.integers(1, 4)),
-            stride=int(rng.integers(1, 3)),
+            stride=int(rng.integers(1, strides + 1)),
             pad_low=int(rng.integers(-1, 3)),
             pad_high=int(rng.integers(-1, 3)),
             window_dilation=int(rng.integers(1, 3)),
@@ -176,12 +176,20 @@ def _window_over_one_channel(rng: Rng) -> Module:
     def arranged(sizes: list[int], places: tuple[int, ...]) -> list[int]:
         return [sizes[places.index(d)] for d in range(len(sizes))]
 
-    image = [int(rng.integers(1, 3)), 1, *(int(rng.integers(8, 12)) for _ in range(rank))]
+    image = [int(rng.integers(1, 3)), features, *(int(rng.integers(8, 12)) for _ in range(rank))]
     x = c.add_parameter(0, row_major(t, *arranged(image, orders[0])))
-    k = c.add_parameter(1, row_major(t, *arranged([1, 1, *(w.size for w in window)], orders[1])))
+    k = c.add_parameter(1, row_major(t, *arranged([features, out, *(w.size for w in window)], orders[1])))
     labels = ConvDims(*(part for o in orders for part in (o[0], o[1], o[2:])))
     c.root = c.add("convolution", [x, k], window=window, dim_labels=labels)
     return module
+
+
+def _window_over_one_channel(rng: Rng) -> Module:
+    return _window(rng, [F32, F64, BF16, S32], 2, 1, 1)
+
+
+def _window_to_few_features(rng: Rng) -> Module:
+    return _window(rng, [F32, F64], 1, int(rng.integers(16, 32)), int(rng.integers(1, 4)))
 
 
 def _parts(rng: Rng) -> Module:
@@ -254,6 +262,7 @@ CASES = [
     ("convert-mover", {}, _conversions),
     ("convolution-canonicalization", {}, _convolution),
     ("convolution-strength-reduction", {}, _window_over_one_channel),
+    ("convolution-product-rewriter", {}, _window_to_few_features),
     ("slice-sinker", {}, _parts),
     ("reshape-mover", {}, _parts),
     ("reshape-mover", {}, _moved),
