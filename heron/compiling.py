@@ -104,12 +104,12 @@ def recorded(executable: Executable) -> Trace:
     A program that came from the cache has no such record: it is compiled again up to its buffers.
     """
     from heron.buffers.report import to_json
-    from heron.hlo.text.printer import identity
+    from heron.hlo.text.printer import record
 
     compilation = executable.stages.compilation  # type: ignore[union-attr]
     trace = executable.trace if executable.trace.passes else compilation.trace
     trace.module, trace.target = trace.module or executable.name, trace.target or str(executable.target)
     trace.memory = trace.memory or dict(executable.memory)
-    trace.program = trace.program or identity(compilation.scheduled)
+    trace.program = trace.program or record(compilation.scheduled)
     trace.buffers = trace.buffers or to_json(compilation.buffers)
     return trace

@@ -9,7 +9,7 @@ module (→ sharded → partitioned) → hlo → fused → scheduled → buffers
 from __future__ import annotations
 
 import difflib
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Hashable, Iterable, Mapping
 from dataclasses import field
 from functools import cached_property
 from typing import TYPE_CHECKING
@@ -72,6 +72,8 @@ class Compilation:
     pipelines: Mapping[str, Pipeline] | None = None
     asks: Callable[[Fragment], None] | None = None
     machine: Machine = field(init=False)
+    #: scheduled fusions by what they compute, as far as lowering has compared them; those of equal keys differ in names
+    alike: Mapping[Instruction, Hashable] = field(init=False, default_factory=dict)
     _run: PipelineRun | None = field(init=False, default=None)
     _is_used_up: bool = field(init=False, default=False)
 
@@ -120,7 +122,8 @@ class Compilation:
         refuse_absent(self.source)
         buffers = self.buffers
         with trace.stage("emit"):
-            lowered = Lowering(self.scheduled, buffers, self.machine, trace).program()
+            lowering = Lowering(self.scheduled, buffers, self.machine, trace)
+            lowered, self.alike = lowering.program(), lowering.alike
             self.machine.admit(lowered.kernels)
             self.machine.share_out(lowered.kernels, trace)
             return lowered

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Hashable
 from dataclasses import field, replace
 from functools import partial
 from time import perf_counter, process_time
@@ -90,6 +90,8 @@ class Lowering:
         self.module, self.buffers, self.machine, self.trace = module, buffers, machine, trace
         self.target, self.options = machine.target, machine.options
         self.kernels: dict[str, KernelUse] = {}
+        #: fusions by what they compute; those of equal keys differ in names alone
+        self.alike: dict[Instruction, Hashable] = {}
         self._times = 1.0  # a call of the program does what is being lowered
         self._by_key: dict[object, tuple[str, ...]] = {}
         self._rules: dict[str, Callable[[Instruction], list[Thunk]]] = {
@@ -204,7 +206,7 @@ class Lowering:
         if cut is not None:
             return row_blocks(self, i, cut)
         args = (*(self.slice(o) for o in i.operands), *self._leaves(i))
-        key = (fingerprint(i.calls), i.kind, i.extras.get("backend_config"))
+        key = self.alike[i] = (fingerprint(i.calls), i.kind, i.extras.get("backend_config"))
         return self.run(i, key, lambda name: emit_kernels(i, name, self.target), args)
 
     def sort(self, i: Instruction) -> list[Thunk]:

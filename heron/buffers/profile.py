@@ -89,7 +89,7 @@ class MemoryProfile:
         running = self.running
         return {
             "lost_bytes": self.lost,
-            "used": [int(b) for b in self.used],
+            "used": self.used.tolist(),
             "peak": {
                 "bytes": self.peak,
                 "tick": self.peak_tick,

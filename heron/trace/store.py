@@ -5,7 +5,7 @@ from __future__ import annotations
 import dataclasses
 import json
 import operator
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -14,11 +14,19 @@ from heron.errors import HeronError
 from heron.trace.record import Decision, KernelRecord, PassRecord, Record, Span, Stage
 
 FORMAT = "heron-trace"
-VERSION = 3
+VERSION = 4
+
+#: stands between values while they are encoded: no JSON text has it, since strings write it as \\u001f
+_BETWEEN = "\x1f"
+_ENCODER = json.JSONEncoder(check_circular=False, separators=(_BETWEEN, ": "))
 
 
 def to_json(trace: Record) -> dict[str, Any]:
     """All facts of `trace` as plain JSON values."""
+    return _facts(trace, _flat(trace.decisions))
+
+
+def _facts(trace: Record, decisions: Sequence[Any]) -> dict[str, Any]:
     return {
         "format": FORMAT,
         "version": VERSION,
@@ -30,7 +38,7 @@ def to_json(trace: Record) -> dict[str, Any]:
         "passes": _flat(trace.passes),
         "kernels": _flat(trace.kernels),
         "thunks": dict(trace.thunks),
-        "decisions": _flat(trace.decisions),
+        "decisions": decisions,
         "became": dict(trace.became),
         "memory": dict(trace.memory),
         "notes": list(trace.notes),
@@ -43,8 +51,8 @@ def to_json(trace: Record) -> dict[str, Any]:
     }
 
 
-def from_json(trace: Record, data: Any, name: str = "<trace>") -> None:
-    """Fill a new record with the values that `to_json` gave. Raises CLI013 for other data, or another version."""
+def _fill(trace: Record, data: Any, name: str) -> None:
+    """Fill a new record with the values of a file. Raises CLI013 for other data, or another version."""
     if not isinstance(data, dict) or data.get("format") != FORMAT:
         raise _no_trace(name, f'its "format" is not "{FORMAT}"')
     if data.get("version") != VERSION:
@@ -57,7 +65,7 @@ def from_json(trace: Record, data: Any, name: str = "<trace>") -> None:
         trace.passes = [PassRecord(**p) for p in data["passes"]]
         trace.kernels = [KernelRecord(**k) for k in data["kernels"]]
         trace.thunks = dict(data["thunks"])
-        trace.decisions = [Decision(**d) for d in data["decisions"]]
+        trace.decisions = [Decision(*d) for d in data["decisions"]]
         trace.became = dict(data["became"])
         trace.memory = dict(data["memory"])
         trace.notes = list(data["notes"])
@@ -69,15 +77,13 @@ def from_json(trace: Record, data: Any, name: str = "<trace>") -> None:
 
 
 def save(trace: Record, path: str | Path) -> None:
-    """Write `trace` to `path`, one line a record. Raises CLI012."""
-    lines = []
-    for key, value in to_json(trace).items():
-        if isinstance(value, list) and value:
-            body = ",\n".join(f"  {json.dumps(v)}" for v in value)
-            lines.append(f"{json.dumps(key)}: [\n{body}\n]")
-        else:
-            lines.append(f"{json.dumps(key)}: {json.dumps(value)}")
-    files.write_text(path, "{\n" + ",\n".join(lines) + "\n}\n")
+    """Write `trace` to `path`, one line a record. Raises CLI012.
+
+    A decision, of which there are thousands, is a list of its values in the order of `Decision`.
+    """
+    facts = _facts(trace, list(map(_values_of(Decision), trace.decisions)))
+    sections = [f"{json.dumps(key)}: {_lines(value)}" for key, value in facts.items()]
+    files.write_text(path, "{\n" + ",\n".join(sections) + "\n}\n")
 
 
 def load(trace: Record, path: str | Path) -> None:
@@ -87,7 +93,17 @@ def load(trace: Record, path: str | Path) -> None:
         data = json.loads(text)
     except (ValueError, RecursionError) as error:
         raise _no_trace(str(path), f"it is not JSON: {error}") from None
-    from_json(trace, data, str(path))
+    _fill(trace, data, str(path))
+
+
+def _lines(section: Any) -> str:
+    """JSON text, with a line for each record of a list. One call encodes all of them: a call for each would take longer
+    than its work."""
+    text = _ENCODER.encode(section)
+    if isinstance(section, list) and section:
+        last, first = text[-2], text[1]
+        text = "[\n  " + text[1:-1].replace(last + _BETWEEN + first, f"{last},\n  {first}") + "\n]"
+    return text.replace(_BETWEEN, ", ")
 
 
 def _flat(records: Sequence[Any]) -> list[dict[str, Any]]:
@@ -95,8 +111,12 @@ def _flat(records: Sequence[Any]) -> list[dict[str, Any]]:
     if not records:
         return []
     names = records[0].__slots__
-    fields = operator.attrgetter(*names)
-    return [dict(zip(names, fields(r), strict=True)) for r in records]
+    return [dict(zip(names, values, strict=True)) for values in map(_values_of(type(records[0])), records)]
+
+
+def _values_of(kind: type[Any]) -> Callable[[Any], tuple[Any, ...]]:
+    """The values of all fields of a record of this class."""
+    return operator.attrgetter(*kind.__slots__)
 
 
 def _stage(data: dict[str, Any]) -> Stage:

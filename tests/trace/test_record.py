@@ -122,7 +122,7 @@ def test_empty_summary() -> None:
         ("{", "not JSON"),
         ("[1]", "format"),
         ('{"format": "heron-trace", "version": 99}', "version is 99"),
-        ('{"format": "heron-trace", "version": 3}', "missing"),
+        ('{"format": "heron-trace", "version": 4}', "missing"),
         ("[" * 100_000, "not JSON"),
     ],
 )

@@ -141,7 +141,7 @@ def test_a_trace_with_nothing_in_it_has_a_page() -> None:
         ('{"format": "heron-trace", "version": 2}', "this heron reads version"),
         ('{"format": "heron-trace", "ver', "it is not JSON"),
         ('{"traceEvents": []}', '"format" is not "heron-trace"'),
-        ('{"format": "heron-trace", "version": 3, "module": "m"}', "a field is missing"),
+        ('{"format": "heron-trace", "version": 4, "module": "m"}', "a field is missing"),
     ],
 )
 @pytest.mark.parametrize("verb", ["view", "diff", "mem"])

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from math import log2
 
 from heron.analysis.cost.reuse import evaluations, in_place, reads
@@ -83,6 +84,15 @@ def kernel_cost(i: Instruction, keeps: bool = False) -> KernelCost:
     calls = size if calls_function(i) else 0.0
     items = items_of(i) if i.opcode == "reduce" else size
     return KernelCost(i.name, i.opcode, work, calls, reading, written, items, _unit([i]))
+
+
+def named_for(fusion: Instruction, cost: KernelCost) -> KernelCost:
+    """The cost of a fusion from that of another one that differs in names alone."""
+    if cost.name == fusion.name:
+        return cost
+    arrays = [o.name for o in fusion.operands if o.shape.is_array]
+    reading = tuple(Read(o, r.size, r.distinct, r.total, r.used) for o, r in zip(arrays, cost.reads, strict=True))
+    return replace(cost, name=fusion.name, reads=reading)
 
 
 def _row_blocks(i: Instruction) -> KernelCost:

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Hashable, Iterable, Iterator, Mapping
 from dataclasses import replace
 
 from heron.analysis.cost.communication import communicates, link_seconds
 from heron.analysis.cost.estimate import Estimate, estimate
-from heron.analysis.cost.kernel import KernelCost, kernel_cost
+from heron.analysis.cost.kernel import KernelCost, kernel_cost, named_for
 from heron.analysis.fusion import radix_plan
 from heron.analysis.values.trip_count import counter_of, noted_trips
 from heron.hlo.calls import radix_sort
@@ -21,6 +21,7 @@ from heron.targets import Target
 
 #: seconds of work below which one thread of a CPU runs a kernel, and those of its call
 _ALONE, _CALL = 20e-6, 20e-9
+_NONE: Mapping[Instruction, Hashable] = {}
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,14 +69,15 @@ class ProgramCost:
         return sum(s.runs * s.cost.distinct for s in self.steps)
 
 
-def program_cost(module: Module, target: Target) -> ProgramCost:
-    """Cost of `module`, fused or not, on `target`."""
-    return ProgramCost(tuple(_steps(module, module.entry, target, 1.0, True)))
+def program_cost(module: Module, target: Target, alike: Mapping[Instruction, Hashable] = _NONE) -> ProgramCost:
+    """Cost of `module`, fused or not, on `target`. ``alike``: equal keys for fusions that differ in names alone, as far
+    as the caller knows them; the cost of such a kernel is computed once."""
+    return ProgramCost(tuple(_Walk(module, target, alike).steps(module.entry, 1.0, True)))
 
 
 def computation_seconds(instructions: Iterable[Instruction], module: Module, target: Target) -> float:
     """Seconds that these instructions of one computation take, one after the other, with all that they run."""
-    return sum(s.seconds for s in _each(module, instructions, target, 1.0, True))
+    return sum(s.seconds for s in _Walk(module, target, _NONE).each(instructions, 1.0, True))
 
 
 def is_open_ended(module: Module) -> bool:
@@ -83,40 +85,59 @@ def is_open_ended(module: Module) -> bool:
     return any(i.opcode == "while" and trips_of(i) is None for i in module.instructions())
 
 
-def _steps(module: Module, c: Computation, target: Target, runs: float, known: bool) -> Iterator[Step]:
-    return _each(module, (module.schedule or {}).get(c) or c.post_order(), target, runs, known)
+class _Walk:
+    """Over all that a program runs, in order."""
 
+    def __init__(self, module: Module, target: Target, alike: Mapping[Instruction, Hashable]) -> None:
+        self._module, self._target, self._alike = module, target, alike
+        self._known: dict[Hashable, tuple[KernelCost, Estimate]] = {}
 
-def _each(
-    module: Module, instructions: Iterable[Instruction], target: Target, runs: float, known: bool
-) -> Iterator[Step]:
-    for i in instructions:
-        if is_free(i):
-            continue
-        if i.opcode == "while":
-            trips = trips_of(i)
-            times, sure = 1.0 if trips is None else trips, known and trips is not None
-            if trips is None or not target.is_gpu:  # a GPU's loops of known length are counted by the host
-                yield from _steps(module, i.condition, target, runs * (times + 1), sure)
-            yield from _steps(module, i.body, target, runs * times, sure)
-        elif i.opcode == "conditional":
-            branches = [list(_steps(module, b, target, runs, False)) for b in i.called]
-            yield from max(branches, key=lambda steps: sum(s.seconds for s in steps))
-        elif i.opcode == "call" or i.opcode == "async-start":
-            for called in i.called:
-                yield from _steps(module, called, target, runs, known)
-        else:
-            cost = kernel_cost(i, target.is_gpu)
-            time = estimate(cost, target)
-            if _is_call(i, time, target):
-                time = replace(time, launch=min(time.launch, _CALL))
-            if communicates(i) is not None:
-                link = link_seconds(i, module, target)
-                time = Estimate(target.launch_seconds, 0.0, link, link)
-            if i.opcode == "custom-call" and i.attrs["custom_call_target"] == radix_sort.TARGET:
-                plan = radix_plan.called(i)
-                time = Estimate(plan.waiting(target), 0.0, plan.moving(target), time.ideal)
-            yield Step(i, cost, time, runs, known)
+    def steps(self, c: Computation, runs: float, known: bool) -> Iterator[Step]:
+        """The steps of a computation."""
+        return self.each((self._module.schedule or {}).get(c) or c.post_order(), runs, known)
+
+    def each(self, instructions: Iterable[Instruction], runs: float, known: bool) -> Iterator[Step]:
+        """The steps of these instructions."""
+        for i in instructions:
+            if is_free(i):
+                continue
+            if i.opcode == "while":
+                trips = trips_of(i)
+                times, sure = 1.0 if trips is None else trips, known and trips is not None
+                if trips is None or not self._target.is_gpu:  # a GPU's loops of known length are counted by the host
+                    yield from self.steps(i.condition, runs * (times + 1), sure)
+                yield from self.steps(i.body, runs * times, sure)
+            elif i.opcode == "conditional":
+                branches = [list(self.steps(b, runs, False)) for b in i.called]
+                yield from max(branches, key=lambda steps: sum(s.seconds for s in steps))
+            elif i.opcode == "call" or i.opcode == "async-start":
+                for called in i.called:
+                    yield from self.steps(called, runs, known)
+            else:
+                yield Step(i, *self._step(i), runs, known)
+
+    def _step(self, i: Instruction) -> tuple[KernelCost, Estimate]:
+        key = self._alike.get(i)
+        if key is None:
+            return self._computed(i)
+        if key not in self._known:
+            self._known[key] = self._computed(i)
+        cost, time = self._known[key]
+        return named_for(i, cost), time
+
+    def _computed(self, i: Instruction) -> tuple[KernelCost, Estimate]:
+        target = self._target
+        cost = kernel_cost(i, target.is_gpu)
+        time = estimate(cost, target)
+        if _is_call(i, time, target):
+            time = replace(time, launch=min(time.launch, _CALL))
+        if communicates(i) is not None:
+            link = link_seconds(i, self._module, target)
+            time = Estimate(target.launch_seconds, 0.0, link, link)
+        if i.opcode == "custom-call" and i.attrs["custom_call_target"] == radix_sort.TARGET:
+            plan = radix_plan.called(i)
+            time = Estimate(plan.waiting(target), 0.0, plan.moving(target), time.ideal)
+        return cost, time
 
 
 def _is_call(i: Instruction, time: Estimate, target: Target) -> bool:

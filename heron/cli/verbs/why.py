@@ -97,7 +97,7 @@ def _trace(file: str, target: str, settings: tuple[str, ...], kernels: bool) -> 
     from heron.backends.compiler import Compilation
     from heron.buffers.report import to_json
     from heron.compiling import compile_module
-    from heron.hlo.text.printer import identity
+    from heron.hlo.text.printer import record
 
     module = load_module(file, target)
     trace = Trace(module.name, target)
@@ -107,7 +107,7 @@ def _trace(file: str, target: str, settings: tuple[str, ...], kernels: bool) -> 
             compile_module(module, machine, options, trace)
             return trace
         compilation = Compilation(module, machine, options, trace)
-        trace.program, trace.buffers = identity(compilation.scheduled), to_json(compilation.buffers)
+        trace.program, trace.buffers = record(compilation.scheduled), to_json(compilation.buffers)
     return trace
 
 

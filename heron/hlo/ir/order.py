@@ -44,7 +44,7 @@ def print_order(c: Computation) -> list[Instruction]:
 
 def computation_order(module: Module) -> list[Computation]:
     """Callees first, in the order in which the callers' instructions stand."""
-    called = {callee for c in module.computations for i in c.instructions for callee in i.called}
+    called = {callee for c in module.computations for callee in _called_by(c, _called)}
     roots = [c for c in module.computations if c not in called]
     order = _callees_first(roots, _called)
     done = set(order)
@@ -94,7 +94,7 @@ def _callees_first(roots: list[Computation], callees: Callable[[Instruction], li
 
 
 def _called_by(c: Computation, callees: Callable[[Instruction], list[Computation]]) -> Iterator[Computation]:
-    return (callee for i in c.instructions for callee in callees(i))
+    return (callee for i in c.instructions if i.op.calling for callee in callees(i))
 
 
 def _called(i: Instruction) -> list[Computation]:

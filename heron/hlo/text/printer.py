@@ -33,6 +33,7 @@ SHOWN_OPERANDS = 4
 DEFAULT = PrintOptions()
 _BRIEF = PrintOptions(elide_large_constants=True)
 _IDENTITY = PrintOptions(digest_constants=True)
+_RECORD = PrintOptions(digest_constants=True, signatures=False, index_comments=False)
 
 
 def print_module(module: Module, options: PrintOptions = DEFAULT) -> str:
@@ -54,6 +55,11 @@ def identity(module: Module) -> str:
     """The text of a module with digests of the bytes of its constants: equal for two modules that are equal to the
     last bit and name. Costs no more than one pass over these bytes."""
     return print_module(module, _IDENTITY)
+
+
+def record(module: Module) -> str:
+    """The text of a module for traces: as `identity`, without what a reader of the text knows from the rest of it."""
+    return _RecordPrinter(_RECORD).module(module)
 
 
 # -- attributes by op ------------------------------------------------------------------------------------------------
@@ -152,7 +158,7 @@ class Printer:
         saved = self._nested, self._numbers
         self._nested, self._numbers = True, {}
         self._indent += 1
-        for i in print_order(c) if order is None else order:
+        for i in self._order(c) if order is None else order:
             lines.append(f"{tab}  ROOT {self.instruction(i)}" if i is root else f"{tab}  {self.instruction(i)}")
         self._indent -= 1
         self._nested, self._numbers = saved
@@ -165,28 +171,32 @@ class Printer:
         lines.append(end)
         return "\n".join(lines)
 
+    def _order(self, c: Computation) -> Sequence[Instruction]:
+        """The instructions of a computation without a schedule."""
+        return print_order(c)
+
     # -- instructions ------------------------------------------------------------------------------------------------
     def instruction(self, i: Instruction) -> str:
         """One line, unless called computations are printed in place."""
-        options = self.options
-        opcode = i.opcode
-        if i.has(Trait.ASYNC) and options.async_sugar and (inner := async_sugar.wrapped(i)) is not None:
+        options, op = self.options, i.op
+        opcode, is_async = op.name, Trait.ASYNC in op.traits
+        if is_async and options.async_sugar and (inner := async_sugar.wrapped(i)) is not None:
             opcode = inner.opcode + opcode.removeprefix("async")
-        text = f"{self.name(i)} = " if self._nested or not options.canonical_names else ""
-        if options.result_shapes and (shape := i.shape) is not None:
-            text += (shape.text if options.layouts else shape.bare.text) + " "
-        text += f"{opcode}({self._operands(i)})"
-        if i.attrs or i.op.shows or i.extras or i.metadata is not None or i.control_predecessors:
+        name = f"{self.name(i)} = " if self._nested or not options.canonical_names else ""
+        shape = i.shape if options.result_shapes else None
+        result = "" if shape is None else f"{(shape if options.layouts else shape.bare).text} "
+        text = f"{name}{result}{opcode}({self._operands(i)})"
+        declared = (i.attrs or op.shows) and (_plan(op) or is_async or "result_accuracy" in i.attrs)
+        if declared or i.extras or i.metadata is not None or i.control_predecessors:
             text += self._attributes(i)
         return text
 
     def _operands(self, i: Instruction) -> str:
-        options = self.options
-        if i.opcode == "parameter":
+        options, operands = self.options, i.operands
+        if not operands and i.opcode == "parameter":
             return str(i.attrs.get("number", "?")) if options.parameter_numbers else ""
-        if i.opcode == "constant":
+        if not operands and i.opcode == "constant":
             return self._constant(i)
-        operands = i.operands
         left = 0
         if options.compact_operands and len(operands) > SHOWN_OPERANDS:
             left = len(operands) - SHOWN_OPERANDS
@@ -223,7 +233,7 @@ class Printer:
         extras, attrs = i.extras, i.attrs
         if "parameter_replication" in extras and options.ids and options.attributes:
             self._extra(extras, "parameter_replication", parts)
-        if i.has(Trait.ASYNC):
+        if Trait.ASYNC in i.op.traits:
             extras = self._async(i, parts)
         elif attrs or i.op.shows:
             self._declared(i, _plan(i.op), attrs, parts)
@@ -304,7 +314,7 @@ class Printer:
             names = ", ".join(map(self._own_name, i.control_predecessors))
             parts.append(f"control-predecessors={{{names}}}")
         self._extra(extras, "statistics", parts)
-        self._extra({**extras, **i.attrs}, "result_accuracy", parts)
+        self._extra(i.attrs if "result_accuracy" in i.attrs else extras, "result_accuracy", parts)
         if options.origin:
             self._extra(extras, "origin", parts)
         if options.metadata and i.metadata is not None and not inner:
@@ -319,6 +329,13 @@ class Printer:
         value = extras.get(name)
         if value is not None:
             parts.append(f"{name}={common.PRINT[name](value)}")
+
+
+class _RecordPrinter(Printer):
+    """Takes any order that has operands first: it is found sooner than XLA's."""
+
+    def _order(self, c: Computation) -> Sequence[Instruction]:
+        return c.post_order()
 
 
 def _inlined(module: Module) -> set[Computation]:
