@@ -11,6 +11,7 @@ import pytest
 from heron.cli import values
 from heron.evaluator import evaluate
 from heron.hlo.text import parse
+from tests import extracts
 from tests.support import counting_loop, heron, program
 
 
@@ -53,6 +54,13 @@ def test_a_fusion_and_the_kernel_that_computes_it(tmp_path: Path) -> None:
     text, _ = extracted(program("softmax"), "--kernel", "loop_divide_fusion_1", out=tmp_path / "a")
     again, _ = extracted(program("softmax"), "%loop_divide_fusion.1", "--stage", "scheduled", out=tmp_path / "b")
     assert text == again and "fusion(" in text
+
+
+@pytest.mark.parametrize("workload", ["cumsum", "reductions", "gelu_bf16"])
+def test_parts_drawn_from_real_programs(workload: str, tmp_path: Path) -> None:
+    """`python -m tests.extracts` draws from all of them."""
+    for n, part in enumerate(extracts.drawn(workload, seed=1)):
+        assert extracts.fault(part, tmp_path / str(n)) is None, part.name
 
 
 @pytest.mark.parametrize(
