@@ -7,17 +7,19 @@ from __future__ import annotations
 
 import itertools
 import time
+from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import field
 
 from heron.fuzz.choices import RandomChoices
+from heron.fuzz.excuses import excuse
 from heron.fuzz.mutating import mutated
 from heron.fuzz.programs import program
 from heron.options import Options
 from heron.records import dataclass
 from heron.reduce.case import Case
 from heron.reduce.checks import REFERENCE, Differs, Finding
-from heron.reduce.checks.running import EVALUATOR
+from heron.reduce.checks.running import EVALUATOR, XLA
 from heron.reduce.pool import Pool
 
 #: codes of errors that say what heron does not do: no faults
@@ -58,11 +60,13 @@ class Trial:
 
 @dataclass
 class Tally:
-    """The programs so far: tried, refused by a machine, and seconds."""
+    """The programs so far: tried, refused by a machine, and seconds; those that show where XLA is known to be wrong,
+    by the reason."""
 
     tried: int = 0
     refused: int = 0
     seconds: float = 0.0
+    excused: Counter[str] = field(default_factory=Counter)
 
 
 def hunt(
@@ -78,7 +82,12 @@ def hunt(
             tally.refused += sum(map(is_refused, found))
             tally.seconds = time.monotonic() - begun
             on_batch(tally)
-            yield from _faults(batch, found)
+            for t, finding in _faults(batch, found):
+                why = excuse(t.case.module, finding.outputs) if plan.against == XLA else None
+                if why is None:
+                    yield t, finding
+                else:
+                    tally.excused[why] += 1
             if plan.seconds is not None and time.monotonic() - begun > plan.seconds:
                 return
 

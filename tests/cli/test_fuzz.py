@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from heron.fuzz.choices import RandomChoices
+from heron.fuzz.excuses import excuse
 from heron.fuzz.mutating import mutated
 from heron.fuzz.searching import Hunt, trial
 from heron.hlo.text import parse
@@ -84,3 +85,26 @@ def test_a_folder_without_programs(corpus: Path) -> None:
 @pytest.mark.parametrize("words", [["--time", "soon"], ["--count", "0"], ["--target", "sm90"], ["--against", "moon"]])
 def test_bad_options(words: list[str]) -> None:
     assert heron("fuzz", *words).code == 2
+
+
+def test_a_known_fault_of_xla_excuses_the_outputs_behind_it_alone() -> None:
+    module = parse("""
+HloModule m
+
+larger {
+  a = f32[] parameter(0)
+  b = f32[] parameter(1)
+  ROOT c = f32[] maximum(a, b)
+}
+
+ENTRY e {
+  x = f32[4,1] parameter(0)
+  three = f32[] constant(3)
+  r = f32[4] reduce(x, three), dimensions={1}, to_apply=larger
+  s = f32[4] sine(r)
+  t = f32[4,1] tanh(x)
+  ROOT all = (f32[4], f32[4,1]) tuple(s, t)
+}
+""")
+    assert "initial value" in (excuse(module, [0]) or "")
+    assert excuse(module, [1]) is excuse(module, [0, 1]) is excuse(module, []) is None

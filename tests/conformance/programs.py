@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 
 import numpy as np
 from hypothesis import HealthCheck, Phase, given, seed, settings
 
 from heron.evaluator import evaluate
-from heron.hlo.ir.instruction import Instruction
-from heron.hlo.ir.module import Module
+from heron.fuzz.excuses import excuse
 from tests.conformance.case import Case
 from tests.conformance.runner import Outcome, xla_values
 from tests.hlo.generate import Program, programs
@@ -53,42 +52,13 @@ def _judge(program: Program, theirs: list[np.ndarray] | str, number: int) -> Out
     ours = evaluate(program.module, *program.inputs)
     for n, (a, b, error) in enumerate(zip(ours, theirs, program.errors, strict=True)):
         if not _agree(a, b, error):
-            seen = _behind(program.module, n)
-            excuse = next((why for why, found in EXCUSES.items() if any(map(found, seen))), None)
-            if excuse is not None:
-                return Outcome(case, "documented", excuse)
+            known = excuse(program.module, [n])
+            if known is not None:
+                return Outcome(case, "documented", known)
             return Outcome(
                 case, "differ", f"output {n}: {a.reshape(-1)[:8]}, XLA has {b.reshape(-1)[:8]}\n{program.module}"
             )
     return Outcome(case, "agree")
-
-
-def _behind(module: Module, output: int) -> set[Instruction]:
-    """The instructions an output depends on, those of called computations too."""
-    root = module.entry.root
-    waiting = [root.operands[output] if root.opcode == "tuple" else root]
-    found = set[Instruction]()
-    while waiting:
-        i = waiting.pop()
-        if i not in found:
-            found.add(i)
-            waiting += [*i.operands, *(c.root for c in i.called)]
-    return found
-
-
-def _reduces_nothing(i: Instruction) -> bool:
-    return i.opcode == "reduce" and all(i.operands[0].shape.dims[d] == 1 for d in i.dimensions)
-
-
-def _slices_a_slice(i: Instruction) -> bool:
-    return i.opcode == "dynamic-slice" and i.operands[0].opcode in ("dynamic-slice", "gather")
-
-
-#: where XLA:CPU is known to be wrong, and the instructions by which one knows such a program
-EXCUSES: dict[str, Callable[[Instruction], bool]] = {
-    "reductions over dimensions of one are dropped with their initial value": _reduces_nothing,
-    "dynamic slices of slices are merged: starts are added before either is clamped": _slices_a_slice,
-}
 
 
 def _agree(ours: np.ndarray, theirs: np.ndarray, error: float) -> bool:

@@ -17,6 +17,7 @@ from heron.cli.common import (
     settings_option,
     target_option,
 )
+from heron.cli.main import DIFFERENT, INTERRUPTED, OK
 from heron.errors import HeronError
 
 if TYPE_CHECKING:
@@ -71,7 +72,7 @@ def command(output: str, reducing: float, as_json: bool, **asked: Any) -> int:
     """Try programs on the target and against another machine; reduce and file those that differ or fail.
 
     Each finding is a folder with the smallest program, its inputs, a README and a script. The same seed tries the same
-    programs. The exit code is 1 if something was found.
+    programs. The exit code is 1 if something was found, 130 after Ctrl-C.
     """
     from heron.cli.progress import at_step
     from heron.cli.verbs.reduce import need_machines
@@ -95,7 +96,7 @@ def command(output: str, reducing: float, as_json: bool, **asked: Any) -> int:
         loads=asked["loads"],
     )
     extra = quoted("-O", asked["settings"]) + quoted("--load", tuple(str(Path(p).resolve()) for p in asked["loads"]))
-    found, tally = Files(Path(output), plan, reducing, extra), Tally()
+    found, tally, code = Files(Path(output), plan, reducing, extra), Tally(), OK
     try:
         with at_step("searching") as say:
             for trial, finding in hunt(plan, tally, lambda t: say(f"{t.tried} programs, {len(found.filed)} findings")):
@@ -105,9 +106,10 @@ def command(output: str, reducing: float, as_json: bool, **asked: Any) -> int:
                 filed = found.file(trial, finding)
                 click.echo(f"  {'one like it is filed' if filed is None else filed.folder}", err=True)
     except KeyboardInterrupt:
-        click.echo("", err=True)
+        click.echo("\ninterrupted", err=True)
+        code = INTERRUPTED
     _tell(found, tally, as_json)
-    return 1 if found.filed else 0
+    return code or (DIFFERENT if found.filed else OK)
 
 
 def _corpus(folder: str | None) -> tuple[Case, ...]:
@@ -131,10 +133,12 @@ def _corpus(folder: str | None) -> tuple[Case, ...]:
 def _tell(found: Files, tally: Tally, as_json: bool) -> None:
     if as_json:
         facts = {"tried": tally.tried, "refused": tally.refused, "seconds": tally.seconds, "again": found.again}
+        facts["excused"] = dict(tally.excused)
         print_json({**facts, "findings": [f.to_json() for f in found.filed]})
         return
-    agree = "" if found.filed else "; the others agree"
+    agree = "" if found.filed or tally.excused else "; the others agree"
     lines = [f"{tally.tried} programs in {tally.seconds:.0f} s, {tally.refused} of them refused{agree}"]
+    lines += [f"{count} differ where XLA:CPU is known to be wrong: {why}" for why, count in tally.excused.items()]
     for f in found.filed:
         lines += [f"{f.folder}: {f.case.count} instructions, {f.finding.text}"]
     print_text("\n".join(lines))

@@ -53,7 +53,8 @@ class Differs(Check):
             return Finding(FINE)
         told = difference(wanted[worst], found[worst]) or "by less than passes may change values"
         text = f"output {worst} on {self.target} is not what {_the(self.against)} gives: {told}"
-        return Finding("differs", amount=amounts[worst], text=text)
+        wrong = tuple(n for n, amount in enumerate(amounts) if amount > 1)
+        return Finding("differs", amount=amounts[worst], text=text, outputs=wrong)
 
     def bar(self, first: Finding) -> float:
         return min(first.amount, _CLEARLY)

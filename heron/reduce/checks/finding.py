@@ -24,7 +24,8 @@ class Finding:
     ``kind``: `FINE`, or the word for what is wrong. ``sign``: by what the fault is known again, such as an error code.
     ``amount``: how bad it is, in the check's own measure. ``text``: the fault for people. ``culprit``: for people, the
     pass that does it, where a check can tell. ``near``: the places of the fault, the likeliest first, where a check can
-    tell: names of instructions, the nearest first. The search looks there first.
+    tell: names of instructions, the nearest first. The search looks there first. ``outputs``: those that are wrong, of
+    a check on values.
     """
 
     kind: str
@@ -33,6 +34,7 @@ class Finding:
     text: str = ""
     culprit: str = ""
     near: tuple[tuple[str, ...], ...] = ()
+    outputs: tuple[int, ...] = ()
 
     def is_fault(self) -> bool:
         """Whether anything is wrong."""
