@@ -12,6 +12,8 @@ from heron.lockfile import Choice
 from heron.passes.framework.measured import Fragment, who
 from heron.records import dataclass
 
+_INTERRUPTED = "interrupted"
+
 
 class Measure(Protocol):
     """A function that measures a candidate."""
@@ -51,6 +53,11 @@ class Result:
     decisions: list[Decision] = field(default_factory=list)
     skipped: list[str] = field(default_factory=list)
     stopped: str = ""
+
+    @property
+    def is_interrupted(self) -> bool:
+        """Whether the user ended it."""
+        return self.stopped == _INTERRUPTED
 
     @property
     def choices(self) -> list[Choice]:
@@ -106,7 +113,7 @@ def tune(
                 progress(f"{fragment.name}: {way} ({n} of {len(candidates)})")
                 _try(fragment, way, measure, decision, result)
         except KeyboardInterrupt:
-            result.stopped = "interrupted"
+            result.stopped = _INTERRUPTED
         decision.choice = _choice(decision, device)
         if decision.choice is not None:
             keep(decision.choice)

@@ -73,7 +73,7 @@ Examples:
   heron run - --random 0 < model.hlo
 
 \b
-Exit codes: 0 fine, 1 values differ, 2 bad input or usage, 3 a bug in heron.
+Exit codes: 0 fine, 1 values differ, 2 bad input or usage, 3 a bug in heron, 130 interrupted.
 """
 
 _SETTINGS = {"help_option_names": ["-h", "--help"], "max_content_width": 100}

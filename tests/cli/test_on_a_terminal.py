@@ -6,6 +6,7 @@ import os
 import pty
 import re
 import select
+import shlex
 import signal
 import subprocess
 import sys
@@ -115,6 +116,10 @@ def _trace_is_there(folder: Path) -> None:
     assert Trace.load(folder / "x.trace").notes[-1].startswith("interrupted at ")
 
 
+def _reduced_is_there(folder: Path) -> None:
+    assert (folder / "x.hlo.reduced" / "program.hlo").exists()
+
+
 def _record_is_true(folder: Path) -> None:
     """What had passed is recorded, and the test under way is not, although its process was ended."""
     (log,) = folder.glob("results/*.jsonl")
@@ -133,6 +138,8 @@ _CASES: dict[str, tuple[str, Callable[[Path], None], str, Callable[[Path], None]
     "run": ("run x.hlo --random 0", _loop, "running counting on cpu", _nothing),
     "run simulated": ("run x.hlo --random 0 --target sim:sm_90", _loop, "fusion", _nothing),
     "compile": ("compile x.hlo -o x.trace", _long, "steps)", _trace_is_there),
+    "fuzz": ("fuzz --jobs 1 --time 1h", _nothing, "searching", _nothing),
+    "reduce": ("reduce x.hlo --check 'grep -vqz tanh {}'", _long, "instructions are", _reduced_is_there),
     "shard": ("shard x.hlo --mesh x=2,y=2 --auto", _long, "--auto: program 2", _nothing),
     "jax-tests": ("jax-tests x_test.py --results results", _tests, "1 of 2 tests", _record_is_true),
 }
@@ -142,7 +149,7 @@ _CASES: dict[str, tuple[str, Callable[[Path], None], str, Callable[[Path], None]
 def test_a_command_shows_its_place_and_ends_at_once(name: str, tmp_path: Path) -> None:
     words, prepare, shown, check = _CASES[name]
     prepare(tmp_path)
-    with terminal(_HERON, *words.split(), folder=tmp_path) as t:
+    with terminal(_HERON, *shlex.split(words), folder=tmp_path) as t:
         t.read_until(shown)
         assert t.interrupt() == INTERRUPTED, t.shown[-1000:]
         assert "Traceback" not in t.shown

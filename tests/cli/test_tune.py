@@ -10,6 +10,7 @@ import pytest
 
 from heron import files, lockfile
 from heron.autotune import device
+from heron.cli.main import INTERRUPTED
 from heron.errors import HeronError
 from heron.passes.framework.measured import Fragment
 from heron.runtime.cuda.libraries.base import Proposal
@@ -98,7 +99,7 @@ def test_interrupted(model: Path, recorder: Recorder, monkeypatch: pytest.Monkey
     with monkeypatch.context() as m:
         m.setattr(device, "OnDevice", lambda target, options: Impatient(recorder, options))
         stopped = heron(*tune(model, "--most", 3))
-    assert stopped.code == 0 and "stopped: interrupted; run it again for what is missing" in stopped.out
+    assert stopped.code == INTERRUPTED and "stopped: interrupted; run it again for what is missing" in stopped.out
     lock = lockfile.read(model.parent / "heron.lock")
     assert "e" in {c.what for c in lock.choices.values()}
     on = heron(*tune(model))

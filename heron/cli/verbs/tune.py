@@ -21,6 +21,7 @@ from heron.cli.common import (
     settings_option,
     target_option,
 )
+from heron.cli.main import INTERRUPTED, OK
 from heron.errors import HeronError
 from heron.trace.summary import table
 
@@ -66,7 +67,7 @@ def command(
     only_list: bool,
     settings: tuple[str, ...],
     as_json: bool,
-) -> None:
+) -> int:
     """Measure the candidates for each product of FILE (block kernels of several tiles, cuBLASLt, heron's own kernels),
     for the algorithms of library calls, and for the tiles of other block kernels. Each candidate is first checked
     against the evaluator. The fastest are added to the lock file."""
@@ -77,13 +78,14 @@ def command(
         raise HeronError("TUNE011", f"there is nothing to measure on {target}", hint="--target cuda, or --list")
     module = load_module(file, target)
     if only_list:
-        return _show(_listed(module, machine, options.replace(lock=""), most), as_json)
+        _show(_listed(module, machine, options.replace(lock=""), most), as_json)
+        return OK
     if machine.sim:
         raise HeronError("TUNE011", "times on a simulated GPU say nothing", hint="--target cuda, or --list")
     kept = read(lock) if Path(lock).exists() else Lock()
     kept.write(lock)  # what cannot be written later is known before anything is measured
     result = _rounds(module, machine, options, kept, Path(lock), budget, most, again)
-    if not result.choices and result.refused:
+    if not result.choices and result.refused and not result.is_interrupted:
         name, way, why = result.refused[0]
         raise HeronError("TUNE012", f"no candidate of '{name}' could be measured", why=f"{way}: {why}")
     _show(result, as_json)
@@ -91,6 +93,7 @@ def command(
         lines = [f"{name}: {result.stopped or 'no time was left'}" for name in result.skipped]
         lines += [f"stopped: {result.stopped}; run it again for what is missing"] if result.stopped else []
         print_text("\n".join([*lines, f"{len(result.choices)} choices in {lock}"]))
+    return INTERRUPTED if result.is_interrupted else OK
 
 
 def _rounds(
