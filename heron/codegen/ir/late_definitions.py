@@ -1,29 +1,62 @@
-"""Importing this has xDSL work out the definition of an op when the op is first made, parsed or printed.
+"""Importing this has xDSL work out the definition of an op when the op is first made, parsed or printed, and that of an
+attribute when the attribute is first made.
 
-xDSL works out all of a dialect when the dialect is imported: methods of classes, constraints of ops, assembly formats.
-That took a third of a process's first compile, which makes some twenty kinds of op and prints none. It works on the
-dialects that are imported afterwards, and must therefore come ahead of the first.
+xDSL works out all of a dialect when the dialect is imported: methods of classes, constraints of ops and attributes,
+assembly formats. That took a third of a process's first compile, which makes some twenty kinds of op and prints none.
+It works on the dialects that are imported afterwards, and must therefore come ahead of the first.
 """
 
 from __future__ import annotations
 
 import dataclasses
+from collections.abc import Iterator
+from contextlib import contextmanager
 from threading import RLock
 from typing import TYPE_CHECKING, Any
 
 from heron import records
 
-_standard = dataclasses.dataclass
-if not TYPE_CHECKING:  # the classes that xDSL imports the decorator for are those of ops' constraints and of attributes
-    dataclasses.dataclass = records.dataclass
-try:
+
+@contextmanager
+def _methods_when_called() -> Iterator[None]:
+    """Make the dataclasses of modules that are imported meanwhile heron's: those of ops' constraints, of attributes."""
+    standard = dataclasses.dataclass
+    if not TYPE_CHECKING:
+        dataclasses.dataclass = records.dataclass
+    try:
+        yield
+    finally:
+        dataclasses.dataclass = standard
+
+
+with _methods_when_called():
     from xdsl import irdl
+    from xdsl.ir import Operation, OpTraits, ParametrizedAttribute, TypedAttribute, core
+    from xdsl.irdl import IRDLOperation, OpDef, ParamAttrDef, attributes, operations
+    from xdsl.utils.runtime_final import runtime_final
+
+
+def define_attribute_late(cls: type[ParametrizedAttribute]) -> type[ParametrizedAttribute]:
+    """xDSL's `irdl_param_attr_definition`, which looks at the parameters when something first asks for them."""
+
+    def definition(_: type) -> ParamAttrDef:
+        found = ParamAttrDef.from_pyrdl(cls)
+        cls.get_irdl_definition = classmethod(lambda _: found)  # type: ignore[assignment]
+        return found
+
+    def type_index(_: type) -> int:
+        return [name for name, _ in cls.get_irdl_definition().parameters].index("type")
+
+    cls.get_irdl_definition = classmethod(definition)  # type: ignore[assignment]
+    if issubclass(cls, TypedAttribute):
+        cls.get_type_index = classmethod(type_index)  # type: ignore[attr-defined]
+    return runtime_final(records.dataclass(frozen=True, init=False)(cls))
+
+
+attributes.irdl_param_attr_definition = define_attribute_late  # type: ignore[assignment]
+with _methods_when_called():
     from xdsl.dialects.builtin import UNKNOWN_LOC
-    from xdsl.ir import Operation, OpTraits, core
-    from xdsl.irdl import IRDLOperation, OpDef, operations
     from xdsl.irdl.declarative_assembly_format import FormatProgram
-finally:
-    dataclasses.dataclass = _standard
 
 _read = FormatProgram.from_str
 _LOCK = RLock()
@@ -101,5 +134,7 @@ def undefined() -> list[type]:
 
 
 FormatProgram.from_str = staticmethod(LateFormat)  # type: ignore[assignment]
-core._unknown_loc = lambda: UNKNOWN_LOC  # xDSL imports it again for each op
 irdl.irdl_op_definition = operations.irdl_op_definition = define_late
+with _methods_when_called():
+    from xdsl.dialects import arith, complex, func, gpu, llvm, math, scf, tensor, vector  # noqa: F401
+core._unknown_loc = lambda: UNKNOWN_LOC  # xDSL imports it again for each op

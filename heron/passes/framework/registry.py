@@ -35,8 +35,10 @@ def register(cls: _P) -> _P:
         raise HeronError("PASS004", f"pass '{cls.__name__}' has no name", where=cls.__module__, why=why)
     package, _, file = cls.__module__.rpartition(".")
     for name in (cls.name, *cls.aliases):
-        # a file named like the pass has it, and may not be imported yet; to look for it takes as long as to load ten
-        if not (package.startswith("heron.passes.") and name.replace("-", "_") == file):
+        # a file named like the pass has it, and may not be imported yet; to look for it takes as long as to load ten,
+        # and what heron itself has twice is seen when both are loaded, as tests do
+        is_own = name.replace("-", "_") == file or name in cls.aliases
+        if not (package.startswith("heron.passes.") and is_own):
             other = _pass_files().get(name.replace("-", "_"), cls.__module__)
             if other != cls.__module__:
                 importlib.import_module(other)

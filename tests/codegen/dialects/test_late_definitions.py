@@ -1,4 +1,4 @@
-"""Definitions of ops that xDSL works out late: every one is right, and its format prints and parses as it did."""
+"""Definitions of ops and attributes that xDSL works out late: every one is right, and its format prints and parses as it did."""
 
 from __future__ import annotations
 
@@ -30,6 +30,25 @@ from xdsl.dialects import arith, llvm, scf, tensor, vector
 for op in (arith.AddiOp, arith.CmpfOp, scf.ForOp, scf.IfOp, llvm.StoreOp, tensor.InsertOp, vector.StoreOp):
     print(op.name, op.get_irdl_definition(), sorted(map(str, op.traits)))
 """
+ATTRIBUTES = """
+from xdsl.dialects import builtin, complex, gpu, llvm, vector
+from xdsl.ir import ParametrizedAttribute, TypedAttribute
+from xdsl.utils.runtime_final import is_runtime_final
+count = 0
+for dialect in (builtin, complex, gpu, llvm, vector):
+    for name, cls in sorted(vars(dialect).items()):
+        if isinstance(cls, type) and issubclass(cls, ParametrizedAttribute) and "name" in vars(cls):
+            index = cls.get_type_index() if issubclass(cls, TypedAttribute) else None
+            print(name, cls.get_irdl_definition(), index, is_runtime_final(cls))
+            count += 1
+assert count > 40, count
+array = builtin.ArrayAttr([builtin.i32, builtin.StringAttr("a")])
+print(repr(array), array == builtin.ArrayAttr([builtin.i32, builtin.StringAttr("a")]), hash(builtin.i32) == hash(builtin.IntegerType(32)))
+try:
+    builtin.ComplexType(builtin.StringAttr("a"))
+except Exception as error:
+    print(type(error), error)
+"""
 
 
 def _run(text: str) -> str:
@@ -44,6 +63,11 @@ def test_no_op_is_defined_by_loading_its_dialect() -> None:
 def test_definitions_are_those_of_xdsl() -> None:
     late = "from heron.codegen.ir import late_definitions\n"
     assert _run(late + DEFINED_AT_ONCE) == _run(DEFINED_AT_ONCE)
+
+
+def test_attributes_are_those_of_xdsl() -> None:
+    late = "from heron.codegen.ir import late_definitions\n"
+    assert _run(late + ATTRIBUTES) == _run(ATTRIBUTES)
 
 
 def test_threads_that_ask_for_one_definition_get_the_same() -> None:
