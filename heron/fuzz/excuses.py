@@ -1,4 +1,4 @@
-"""Where XLA:CPU is known to be wrong, and the instructions by which one knows a program that shows it.
+"""Known faults of XLA:CPU, and the instructions by which one knows a program that shows one.
 
 A program that differs from XLA's values in such outputs alone says nothing of heron. The conformance tests list all
 known differences, op by op; these are those that generated programs run into.
