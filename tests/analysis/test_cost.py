@@ -1,13 +1,18 @@
 from __future__ import annotations
 
+import pytest
+
 from heron import targets
 from heron.analysis.cost import bytes_read, bytes_written, flops
 from heron.analysis.cost.estimate import estimate
 from heron.analysis.cost.kernel import kernel_cost
 from heron.analysis.cost.program import program_cost
+from heron.backends.compiler import Compilation
 from heron.compiling import compile
 from heron.hlo.text import parse
-from tests.support import counting_loop
+from heron.options import Options
+from heron.trace import Trace
+from tests.support import counting_loop, program
 
 _LESS = """
 less {
@@ -224,3 +229,14 @@ def test_a_row_that_is_kept_is_read_and_computed_once() -> None:
     for keeps, times in ((True, 1), (False, 2)):
         cost = kernel_cost(row, keeps)
         assert (cost.transcendentals, cost.reads[0].total) == (times * 64 * 128, times * 32768)
+
+
+@pytest.mark.parametrize("target", ["cpu", "sm_90"])
+def test_kernels_that_differ_in_names_cost_the_same(target: str) -> None:
+    """A trace's costs take a kernel's from one that lowering has found to be alike."""
+    module = parse(program("gpt2_12l_train_step").read_text())
+    compilation = Compilation(module, targets.get(target), Options(), Trace())
+    _ = compilation.lowered
+    assert len(set(compilation.alike.values())) < len(compilation.alike)
+    scheduled, machine = compilation.scheduled, compilation.target
+    assert program_cost(scheduled, machine, compilation.alike) == program_cost(scheduled, machine)
