@@ -16,6 +16,8 @@ from heron.runtime import numpy_api
 from heron.runtime.cpu.call import CALL, Argument, Output, Plan
 from heron.runtime.memory import ARGUMENT_ALIGNMENT
 
+#: external globals: the type of arrays, and the value of a call that Python should do itself
+_ARRAY, _REFUSAL = "heron_array_type", "heron_refusal"
 #: functions of Python's stable interface the code calls, and of NumPy's
 _PYTHON = {
     name: f"{result} @{name}({arguments})"
@@ -44,24 +46,28 @@ def make() -> Mapping[str, int] | None:
         symbols[name] = numpy_api.function(place) or 0
     if not all(symbols.values()):
         return None
-    return for_good("call", text(id(np.ndarray), id(NotImplemented)), symbols)
+    return for_good("call", text(), symbols | {_ARRAY: id(np.ndarray), _REFUSAL: id(NotImplemented)})
 
 
-def text(array_type: int, refusal: int) -> str:
-    """The code; ``array_type``, ``refusal``: addresses of `numpy.ndarray` and NotImplemented."""
+def text() -> str:
+    """The code."""
     module = Module()
+    places = [module.variable(f"@{name} = external global i8") for name in (_ARRAY, _REFUSAL)]
     with module.function(f"ptr @{CALL}(ptr %self, ptr %values, i64 %count) nounwind") as f:
-        _Writer(f, array_type, refusal).write()
+        _Writer(f, *places).write()
     return module.text()
 
 
 class _Writer:
-    """Writes the function. It gives back `refusal` with everything as it was, or the outputs."""
+    """Writes the function. It gives back `refusal` with everything as it was, or the outputs.
 
-    def __init__(self, f: Function, array_type: int, refusal: int) -> None:
+    ``array_type``, ``refusal``: the globals at `numpy.ndarray` and NotImplemented.
+    """
+
+    def __init__(self, f: Function, array_type: str, refusal: str) -> None:
         self.f = f
         owner, self.values, self.count = f.arguments
-        self.array_type, self.refusal = array_type, f"inttoptr (i64 {refusal} to ptr)"
+        self.array_type, self.refusal = array_type, refusal
         self.plan = f.view(self.python("PyCapsule_GetPointer", owner, "null"), Plan)
         self.arguments, self.argument = self.plan["arguments"], self.plan["argument"]
         self.outputs, self.output = self.plan["outputs"], self.plan["output"]
@@ -127,7 +133,7 @@ class _Writer:
     def check(self, n: Value) -> None:
         """Argument `n` is an array as planned."""
         f, wanted, given = self.f, self.f.view(self.argument, Argument, n), self.array(n)
-        with f.when(given["type"].ne(f.op(f"inttoptr i64 {self.array_type} to ptr", "ptr"))):
+        with f.when(given["type"].ne(self.array_type)):
             self.refuse()
         rank, flags = given["rank"].cast("sext", "i64"), given["flags"].cast("zext", "i64")
         same = given["dtype"].eq(wanted["dtype"]) & rank.eq(wanted["rank"])

@@ -1,4 +1,8 @@
-"""Code that many programs call, compiled once in a process, by whoever needs it first, or read from a cache."""
+"""Code that many programs call, compiled once in a process, by whoever needs it first, or read from the cache.
+
+It depends on the machine and on heron's version, not on programs, so it is kept whether or not programs are: a product
+of matrices takes 70 ms to compile and 4 to read.
+"""
 
 from __future__ import annotations
 
@@ -9,6 +13,7 @@ from threading import Lock
 
 from heron.codegen.llvm.code_cache import CodeCache
 from heron.codegen.llvm.jit import Jit
+from heron.once import once
 from heron.runtime.object_code import Object
 
 #: for ever: programs have the addresses
@@ -16,9 +21,20 @@ _CODE: dict[Hashable, Future[Object]] = {}
 _LOCK = Lock()
 
 
+@once
+def shared_cache() -> CodeCache:
+    """The cache of code that programs share."""
+    return CodeCache()
+
+
 def for_good(name: str, text: str, symbols: Mapping[str, int] | None = None) -> Mapping[str, int]:
-    """The addresses of a text's functions, which stay for as long as the process lives."""
-    jit = Jit(level=0, symbols=symbols, shaped=True)  # to optimise more takes longer than it would ever save
+    """The addresses of a text's functions, which stay for as long as the process lives.
+
+    ``symbols``: where what it uses of elsewhere is; the text has no addresses itself, so that other processes find its
+    code in the cache.
+    """
+    # to optimise more takes longer than it would ever save
+    jit = Jit(level=0, symbols=symbols, cache=shared_cache(), shaped=True)
     code = jit.add(text, name)
     for lasting in (jit, code):
         ctypes.pythonapi.Py_IncRef(ctypes.py_object(lasting))
@@ -31,7 +47,8 @@ def address_of(
     """The address of the one function a text defines, which is told by its symbol and its form; `cache` and `shaped`
     see `Jit`.
     """
-    return linked(symbol, lambda: Jit(level=1, cache=cache, shaped=shaped).add(text(), symbol, exports=[symbol]), *form)
+    kept = cache or shared_cache()
+    return linked(symbol, lambda: Jit(level=1, cache=kept, shaped=shaped).add(text(), symbol, exports=[symbol]), *form)
 
 
 def linked(symbol: str, make: Callable[[], Object], *form: Hashable) -> int:

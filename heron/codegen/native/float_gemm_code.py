@@ -21,10 +21,10 @@ _STRIPS = 8
 def address(f: Form, cache: CodeCache | None) -> int:
     """The address of a form's function: ``void f(ptr args, i64 lo, i64 hi)`` does work items lo to hi, where ``args``
     points to lhs, rhs, out and the `FIELDS`."""
-    return common_code.linked(f.name, lambda: _compile(f, cache), f)
+    return common_code.linked(f.name, lambda: _compile(f, cache or common_code.shared_cache()), f)
 
 
-def _compile(f: Form, cache: CodeCache | None) -> Object:
+def _compile(f: Form, cache: CodeCache) -> Object:
     if f.is_unit:
         from heron.codegen.native.matrix_unit_gemm import MatrixUnitWriter
 
