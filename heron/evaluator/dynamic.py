@@ -14,10 +14,10 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from heron.errors import HeronError
-from heron.hlo.facts import is_reduction
+from heron.hlo.facts import having, is_reduction
 from heron.hlo.ir import shape as shapes
 from heron.hlo.ir.instruction import Instruction
-from heron.hlo.ir.op import get
+from heron.hlo.ir.op import Trait, get
 from heron.hlo.meaning.dynamic_size import trimmed
 
 if TYPE_CHECKING:
@@ -25,11 +25,11 @@ if TYPE_CHECKING:
     from heron.hlo.ir.shape import Shape
 
 #: hand values on, or look at them alone: what the program states about sizes does not matter to them
-_INDIFFERENT = frozenset(
-    "parameter tuple get-tuple-element call while conditional fusion map custom-call after-all add-dependency "
-    "opt-barrier domain copy-start copy-done async-start async-update async-done infeed outfeed send send-done recv "
-    "recv-done get-dimension-size set-dimension-size dynamic-reshape".split()
-)
+_INDIFFERENT = (
+    having(Trait.TUPLE, Trait.FORWARDS, Trait.CALL, Trait.CONTROL_FLOW, Trait.ASYNC, Trait.HOST, Trait.CHANNEL)
+    | having(Trait.SIZES)
+    | {"parameter", "map", "custom-call", "after-all", "copy-start", "copy-done"}
+) - {"bitcast"}
 
 
 def is_dynamic(i: Instruction) -> bool:
@@ -238,8 +238,11 @@ _STATED: dict[str, Callable[[Instruction, list[Any]], Shape]] = {
     "all-gather": _exchanged,
     "all-to-all": _exchanged,
     "reduce-scatter": _exchanged,
-    **dict.fromkeys(
-        "iota rng rng-bit-generator constant all-gather-start ragged-all-to-all collective-permute-start".split(),
-        _bound,
-    ),
+    "iota": _bound,
+    "rng": _bound,
+    "rng-bit-generator": _bound,
+    "constant": _bound,
+    "all-gather-start": _bound,
+    "ragged-all-to-all": _bound,
+    "collective-permute-start": _bound,
 }

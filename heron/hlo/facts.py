@@ -43,6 +43,12 @@ def done_of() -> dict[str, str]:
     return {op.name: op.done for op in all_ops() if op.done}
 
 
+@functools.cache
+def ends_work(opcode: str) -> bool:
+    """Whether the op waits for the end of work that another one began: ``all-gather-done``, ``recv-done``, …"""
+    return opcode in done_of().values()
+
+
 # -- movement --------------------------------------------------------------------------------------------------------
 def has_start_operands(op: Op) -> bool:
     """Whether operands of `op` say where a slice starts: dynamic-slice, dynamic-update-slice."""
@@ -67,6 +73,17 @@ def moves_elements(i: Instruction) -> bool:
 def reindexes(i: Instruction) -> bool:
     """Whether every element of `i` is an element of its one operand, at an index known from the attributes."""
     return Trait.REINDEXES in i.op.traits
+
+
+@functools.cache
+def reshapings() -> frozenset[str]:
+    """The opcodes that give an array other dimensions and keep its elements: reshape, transpose."""
+    return opcodes(lambda op: Trait.PERMUTES in op.traits and not op.is_elementwise and Trait.FREE not in op.traits)
+
+
+def rearranges(i: Instruction) -> bool:
+    """Whether `i` may bring the operand's elements into another order in memory: transpose, copy."""
+    return Trait.PERMUTES in i.op.traits and not is_view(i)
 
 
 def is_generated(i: Instruction) -> bool:
@@ -101,6 +118,21 @@ def works_on_own_operand(i: Instruction) -> bool:
     return Trait.IN_PLACE in i.op.traits and Trait.CALL not in i.op.traits
 
 
+def is_indirect(i: Instruction) -> bool:
+    """Whether `i` reads or writes at indices that another operand holds, one for each part: gather, scatter."""
+    return Trait.INDIRECT in i.op.traits
+
+
+def is_slice(i: Instruction) -> bool:
+    """Whether `i` is one box of operand 0: slice, dynamic-slice."""
+    return reads_part(i) and not is_indirect(i)
+
+
+def is_copy(i: Instruction) -> bool:
+    """Whether `i` copies an array, or begins to."""
+    return i.opcode == "copy" or i.opcode == "copy-start"
+
+
 # -- work ------------------------------------------------------------------------------------------------------------
 def is_expensive(i: Instruction) -> bool:
     """Whether an element costs more to compute again than to keep: divisions, roots and transcendental functions."""
@@ -110,6 +142,21 @@ def is_expensive(i: Instruction) -> bool:
 def calls_function(i: Instruction) -> bool:
     """Whether an element takes a call of a maths function: transcendental ops but square roots."""
     return Trait.TRANSCENDENTAL in i.op.traits and i.op.flops >= FUNCTION_FLOPS
+
+
+def is_additive(i: Instruction) -> bool:
+    """Whether `i` is the sum or the difference of two operands, element by element."""
+    return Trait.ADDS in i.op.traits
+
+
+def shapes_kernel(i: Instruction) -> bool:
+    """Whether the kernel of `i` may be other than one loop that computes each element of the results by itself."""
+    return Trait.SHAPES_KERNEL in i.op.traits
+
+
+def is_over_operand(i: Instruction) -> bool:
+    """Whether the work follows the elements of an operand, not those of the result: reduce, scatter, sort."""
+    return Trait.OVER_OPERAND in i.op.traits
 
 
 def is_scaling(i: Instruction) -> bool:
@@ -206,6 +253,22 @@ def is_tuple_op(i: Instruction) -> bool:
     return Trait.TUPLE in i.op.traits
 
 
+def is_boundary(i: Instruction) -> bool:
+    """Whether values enter or leave a computation by `i`: parameter, tuple."""
+    return i.opcode == "parameter" or i.opcode == "tuple"
+
+
+def is_stored(i: Instruction) -> bool:
+    """Whether the value of `i` is in memory whatever is fused: a parameter, a part of a tuple, what a library or a
+    called computation gives."""
+    return i.opcode in _stored()
+
+
+@functools.cache
+def _stored() -> frozenset[str]:
+    return having(Trait.LIBRARY, Trait.CONTROL_FLOW) | {"parameter", "get-tuple-element"}
+
+
 def is_call(i: Instruction) -> bool:
     """Whether `i` is a call or a fusion: the value of its computation on the operands."""
     return Trait.CALL in i.op.traits
@@ -230,6 +293,11 @@ def is_combiner(op: Op) -> bool:
 def is_order_free(opcode: str) -> bool:
     """Whether a reduction by that op gives the same bits in any order: it only picks operands or works on bits."""
     return not get(opcode).traits.isdisjoint((Trait.EXTREMUM, Trait.BITWISE))
+
+
+def accumulates(op: Op) -> bool:
+    """Whether a reduction by `op` adds or multiplies: each step makes a new number, and rounds it if it is a float."""
+    return is_combiner(op) and not is_order_free(op.name)
 
 
 def identity(opcode: str, t: ElementType) -> Any:

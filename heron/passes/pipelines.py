@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from heron.hlo.facts import has_start_operands, having, opcodes
+from heron.hlo.ir.op import Trait
 from heron.passes.collectives.async_to_sync import AsyncToSync
 from heron.passes.collectives.trivial_collective_remover import TrivialCollectiveRemover
 from heron.passes.control_flow.computation_deduplicator import ComputationDeduplicator
@@ -49,7 +51,7 @@ def simplification() -> Fixpoint:
             Late("simplify.scatter_simplifier", {"scatter"}),
             AlgebraicSimplifier(),
             Late("simplify.sort_simplifier", {"sort"}),
-            Late("simplify.tuple_simplifier", {"get-tuple-element", "tuple"}),
+            Late("simplify.tuple_simplifier", having(Trait.TUPLE)),
             Late("control_flow.while_loop_constant_sinking", {"while"}),
             Late("control_flow.while_loop_simplifier", {"while"}),
             Late("simplify.slice_sinker", {"slice"}),
@@ -132,16 +134,16 @@ def partition(*, blocks: bool = False) -> Pipeline:
             Late("layout.bitcast_decomposer", {"bitcast"}),
             # functions of reductions are called with values of their own types from here on
             ReducerOperandCaster(),
-            Late("expand.reduction_untupler", {"reduce", "reduce-window"}),
+            Late("expand.reduction_untupler", having(Trait.REDUCES)),
             # programs printed by a compiler may hold fusions of tuples, and some that no kernel can do
             Late("fusion.fusion_tuple_flattener", {"fusion"}),
             Late("fusion.fusion_legalizer", {"fusion"}, blocks=blocks),
             # sizes that are asked for though they are known
-            Late("dynamic.get_dimension_size_rewriter", {"get-dimension-size", "set-dimension-size"}),
+            Late("dynamic.get_dimension_size_rewriter", having(Trait.SIZES)),
             # what scans do at a step may hold anything that is expanded below
             Late("expand.scan_expander", {"scan"}),
             # makes calls, so ahead of the inliner
-            Late("expand.rng_expander", {"rng", "rng-get-and-update-state"}),
+            Late("expand.rng_expander", having(Trait.RANDOM)),
             Late("expand.rng_bit_generator_expander", {"rng-bit-generator"}),
             # one device has nothing to do meanwhile, and pairs are made again for those that have
             AsyncToSync(),
@@ -162,7 +164,7 @@ def partition(*, blocks: bool = False) -> Pipeline:
 def expansions() -> list[Pass]:
     """Ops that no kernel or library computes become simpler ones, which are simplified with the rest."""
     return [
-        Late("expand.dynamic_index_splitter", {"dynamic-slice", "dynamic-update-slice"}),
+        Late("expand.dynamic_index_splitter", opcodes(has_start_operands)),
         Late("expand.ragged_dot_rewriter", {"ragged-dot"}),
         Late("expand.scaled_dot_rewriter", {"scaled-dot"}),
         Late("expand.stochastic_convert_decomposer", {"stochastic-convert"}),

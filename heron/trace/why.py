@@ -12,7 +12,7 @@ from dataclasses import field
 from typing import TYPE_CHECKING, Any
 
 from heron.errors import HeronError
-from heron.hlo.facts import is_alias
+from heron.hlo.facts import is_alias, is_copy
 from heron.records import dataclass
 from heron.trace.record import Decision, Record
 
@@ -78,7 +78,7 @@ def copy(trace: Record, name: str) -> Answer:
     module = _module(trace)
     name = name.removeprefix("%")
     found = [i for c in module.computations for i in c.instructions if i.name == name]
-    if not found or found[0].opcode not in ("copy", "copy-start"):
+    if not found or not is_copy(found[0]):
         copies = [i.name for c in module.computations for i in c.instructions if i.opcode == "copy"]
         raise HeronError(
             "CLI050", f"'{name}' is not a copy", hint="copies are " + (", ".join(copies[:20]) or "none in this program")

@@ -12,7 +12,7 @@ from heron.analysis.fusion import radix_plan
 from heron.analysis.fusion.row_blocks import row_blocks_of, steps_of
 from heron.hlo.calls import radix_sort
 from heron.hlo.calls.declared import declaration
-from heron.hlo.facts import calls_function, having, is_given, reads_part, updates_operand
+from heron.hlo.facts import calls_function, having, is_copy, is_given, is_indirect, reads_part, updates_operand
 from heron.hlo.ir.instruction import Instruction
 from heron.hlo.ir.op import Trait
 from heron.hlo.ir.shape import Shape
@@ -20,9 +20,6 @@ from heron.records import dataclass
 
 #: what cores' matrix units do
 _MATRIX = having(Trait.PRODUCT)
-
-#: ops that read an operand from anywhere: neighbouring threads need not read neighbouring elements
-_SCATTERED = frozenset({"gather", "scatter"})
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,7 +74,7 @@ def kernel_cost(i: Instruction, keeps: bool = False) -> KernelCost:
     if i.opcode == "custom-call" and i.attrs["custom_call_target"] == radix_sort.TARGET:
         plan = radix_plan.called(i)
         work, written = float(plan.digits * plan.rows * plan.length), float(plan.moved - plan.given)
-    if i.opcode in ("copy", "copy-start"):
+    if is_copy(i):
         work = 0.0
     reading = tuple(_read(o, i, n) for n, o in enumerate(i.operands) if o.shape.is_array and i.operands.index(o) == n)
     size = float(first_array(i).num_elements if first_array(i).is_array else total)
@@ -158,7 +155,7 @@ def _read(o: Instruction, user: Instruction, k: int) -> Read:
 def used_part(user: Instruction, x: Instruction) -> float:
     """The part of a 32-byte transaction that a warp wants, when it reads `x` for neighbouring elements of `user`."""
     width = max(1.0, x.shape.byte_size / max(1, x.shape.num_elements))
-    if user.opcode in _SCATTERED and user.operands[0] is x:
+    if is_indirect(user) and user.operands[0] is x:  # neighbouring threads need not read neighbouring elements
         slices = user.attrs.get("slice_sizes")
         run = max(slices[-1], 1) if slices else 1
         return min(1.0, width * run / 32.0)

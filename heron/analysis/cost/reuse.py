@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from math import inf, prod
 
 from heron.analysis.cost.work import first_array
@@ -14,8 +14,6 @@ from heron.hlo.ir.instruction import Instruction
 
 #: a scalar's computation is taken out of the loops around it: it counts as this many evaluations
 HOISTED = 64.0
-#: ops whose operands are parts of the result: which one an element is of is a condition
-_SHOW_PARTS = ("concatenate", "pad")
 
 
 def evaluations(c: Computation, keeps: bool = False) -> dict[Instruction, float]:
@@ -46,7 +44,7 @@ def is_guarded(i: Instruction, users: Iterable[Instruction], guarded: Collection
 
 
 def _shows_part(user: Instruction, i: Instruction) -> bool:
-    return user.opcode in _SHOW_PARTS and i is not user.operands[-1] and user.shape.rank > 1
+    return _READS.get(user.opcode) is _of_part and i is not user.operands[-1] and user.shape.rank > 1
 
 
 def evaluations_of(
@@ -90,29 +88,67 @@ def reads(user: Instruction, operand: int, lanes: float = 1.0) -> float:
 
     ``lanes``: elements that take as long together as one by itself, outside the innermost loop.
     """
-    opcode = user.opcode
-    if opcode == "broadcast":  # what does not change along the innermost loop is computed outside it
-        mapped = user.attrs.get("dimensions") or ()
-        dims = user.shape.dims
-        return min(1.0, lanes / max(1, dims[-1])) if dims and len(dims) - 1 not in mapped else 1.0
-    x = user.operands[operand].shape
-    size = max(1, first_array(user).num_elements)
-    if opcode in _SHOW_PARTS:
-        return min(1.0, x.num_elements / size)
-    if opcode == "reduce":
-        return max(1.0, x.num_elements / size)
-    if opcode == "reduce-window":
-        if x.is_scalar or is_long_scan(user):
-            return 1.0
-        return float(prod(w.size for w in user.window))
-    if opcode == "dot" and is_small_product(user):  # element by element; others are computed in tiles
-        return float(prod(user.operands[0].shape.dims[d] for d in user.attrs.get("lhs_contracting_dims") or ()))
-    if opcode == "gather" and operand == 1:
-        return float(len(user.attrs.get("start_index_map") or (0,)))
-    if opcode == "dynamic-update-slice":
-        return user.operands[1].shape.num_elements / size
-    if opcode == "scatter":
-        updates = user.operands[-1].shape.num_elements / size
-        is_index = operand == len(user.operands) // 2
-        return updates * (len(user.attrs.get("scatter_dims_to_operand_dims") or (0,)) if is_index else 1)
-    return 1.0
+    if user.opcode == "broadcast":
+        return _of_broadcast(user, lanes)
+    rule = _READS.get(user.opcode)
+    return 1.0 if rule is None else rule(user, operand)
+
+
+def _of_broadcast(user: Instruction, lanes: float) -> float:
+    """A value that does not change along the innermost loop is computed outside it."""
+    dims = user.shape.dims
+    if not dims or len(dims) - 1 in (user.attrs.get("dimensions") or ()):
+        return 1.0
+    return min(1.0, lanes / max(1, dims[-1]))
+
+
+def _per_element(user: Instruction, operand: int) -> float:
+    """Elements of an operand for each element of the result."""
+    return user.operands[operand].shape.num_elements / max(1, first_array(user).num_elements)
+
+
+def _of_part(user: Instruction, operand: int) -> float:
+    return min(1.0, _per_element(user, operand))
+
+
+def _of_reduce(user: Instruction, operand: int) -> float:
+    return max(1.0, _per_element(user, operand))
+
+
+def _of_window(user: Instruction, operand: int) -> float:
+    if user.operands[operand].shape.is_scalar or is_long_scan(user):
+        return 1.0
+    return float(prod(w.size for w in user.window))
+
+
+def _of_dot(user: Instruction, operand: int) -> float:
+    if not is_small_product(user):  # computed in tiles, not element by element
+        return 1.0
+    return float(prod(user.operands[0].shape.dims[d] for d in user.attrs.get("lhs_contracting_dims") or ()))
+
+
+def _of_gather(user: Instruction, operand: int) -> float:
+    return float(len(user.attrs.get("start_index_map") or (0,))) if operand == 1 else 1.0
+
+
+def _of_update(user: Instruction, operand: int) -> float:
+    return _per_element(user, 1)
+
+
+def _of_scatter(user: Instruction, operand: int) -> float:
+    is_index = operand == len(user.operands) // 2
+    reads_ = len(user.attrs.get("scatter_dims_to_operand_dims") or (0,)) if is_index else 1
+    return _per_element(user, -1) * reads_
+
+
+#: ops of which an element needs another number of an operand's elements than one
+_READS: dict[str, Callable[[Instruction, int], float]] = {
+    "concatenate": _of_part,
+    "pad": _of_part,
+    "reduce": _of_reduce,
+    "reduce-window": _of_window,
+    "dot": _of_dot,
+    "gather": _of_gather,
+    "dynamic-update-slice": _of_update,
+    "scatter": _of_scatter,
+}

@@ -9,7 +9,9 @@ from collections.abc import Container, Iterator
 from dataclasses import field
 from typing import Any
 
+from heron.hlo.facts import having
 from heron.hlo.ir.instruction import Instruction
+from heron.hlo.ir.op import Trait
 from heron.hlo.ir.shape import Shape, ShapeIndex
 from heron.records import dataclass
 
@@ -91,7 +93,7 @@ class Size:
 
 def _factor(a: Size, op: str, right: bool = False) -> str:
     """An operand, in parentheses where it needs them."""
-    sum_inside = a.op in ("add", "subtract")
+    sum_inside = a.op in having(Trait.ADDS)
     bare = a.op not in _SIGNS or op == "add" or (op == "subtract" and not (right and sum_inside))
     if op == "multiply" and a.op == "multiply":
         bare = True
@@ -126,7 +128,7 @@ class Algebra:
         """Two sizes under an HLO opcode; a quotient's divisor is positive."""
         if isinstance(b, int):
             b = self.number(b)
-        if op in ("add", "multiply", "maximum", "minimum") and _goes_last(a, b):
+        if op in having(Trait.COMMUTATIVE) and _goes_last(a, b):
             a, b = b, a
         if a.number is not None and b.number is not None:
             return self.number(_ON_NUMBERS[op](a.number, b.number))

@@ -43,8 +43,8 @@ Form: TypeAlias = (
 MIN_REDUCED, MIN_REDUCED_ON_CPU = 64, 12
 #: columns that a CPU combines side by side, and the shortest of those that are expensive to combine
 MIN_COLUMNS, MIN_COLUMN = 8, 33
-#: ops between the root and a reduce hero that keep its elements in place
-_EPILOGUE = having(Trait.VIEW) | {"get-tuple-element", "copy"}
+#: ops between the root and a reduce hero that keep its elements in place, beside the elementwise ones
+_EPILOGUE = having(Trait.VIEW) | {"get-tuple-element"}
 
 
 @dataclass(frozen=True, slots=True)

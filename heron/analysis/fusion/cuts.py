@@ -3,7 +3,7 @@ slices."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from itertools import accumulate, pairwise
 from math import prod
 from typing import NamedTuple
@@ -143,7 +143,7 @@ def _cut_at_edges(
     for d in reversed(narrow):
         hero = None
         for i in padded:
-            begin, end = _inside(i, d)
+            begin, end = _INSIDE[i.opcode](i, d)
             if begin < end and (begin > 0 or end < dims[d]):
                 hero = hero or i
                 borders |= {0, begin, end, dims[d]}
@@ -161,24 +161,32 @@ def _padded(roots: Iterable[Instruction], dims: tuple[int, ...]) -> Iterator[Ins
         if i in seen or i.shape.dims != dims:
             continue
         seen.add(i)
-        if i.opcode in ("pad", "reduce-window"):
+        if i.opcode in _INSIDE:
             yield i
         elif is_pointwise(i):
             stack.extend(reversed(i.operands))
 
 
-def _inside(i: Instruction, d: int) -> tuple[int, int]:
-    """The positions along a dimension at which a pad or a window reads no padding: from the first to below the second.
-    All of them where it is not padded, or in steps."""
+def _inside_pad(i: Instruction, d: int) -> tuple[int, int]:
     size, n = i.operands[0].shape.dims[d], i.shape.dims[d]
-    if i.opcode == "pad":
-        low, _, interior = i.padding[d]
-        return (0, n) if interior else (max(low, 0), min(low + size, n))
-    w = i.window[d]
+    low, _, interior = i.padding[d]
+    return (0, n) if interior else (max(low, 0), min(low + size, n))
+
+
+def _inside_window(i: Instruction, d: int) -> tuple[int, int]:
+    size, n, w = i.operands[0].shape.dims[d], i.shape.dims[d], i.window[d]
     if w.base_dilation != 1:
         return 0, n
     reach = (w.size - 1) * w.window_dilation
     return -(-w.pad_low // w.stride), min(n, (size - 1 - reach + w.pad_low) // w.stride + 1)
+
+
+#: the positions along a dimension at which an op reads no padding: from the first to below the second. All of them
+#: where it is not padded, or in steps
+_INSIDE: dict[str, Callable[[Instruction, int], tuple[int, int]]] = {
+    "pad": _inside_pad,
+    "reduce-window": _inside_window,
+}
 
 
 def spread_dimension(i: Instruction) -> int:

@@ -10,9 +10,6 @@ from heron.hlo.ir.computation import Computation
 from heron.hlo.ir.instruction import Instruction
 from heron.hlo.ir.shape import Shape, ShapeIndex
 
-#: ops that read element k of the (row-major) operand for element k of the result
-_STEP = frozenset({"bitcast", "reshape", "copy", "convert", "bitcast-convert"})
-
 
 def reads_in_step(i: Instruction, operand: int, output_index: ShapeIndex) -> bool:
     """Whether `i`, as one loop over the elements of its outputs, reads that operand in step with all its outputs, and
@@ -78,7 +75,7 @@ def _reached(parameter: Instruction, through_reduces: bool) -> set[Instruction] 
                 continue
             if not user.shape.is_array or user.shape.num_elements != size:
                 return None
-            if not (user.op.is_elementwise or user.opcode in _STEP):
+            if not (user.op.is_elementwise or facts.is_view(user)):
                 return None
             if user.opcode == "bitcast" and not same_steps(i.shape, user.shape):
                 return None  # another order of memory: a transpose

@@ -11,15 +11,11 @@ from heron.analysis.fusion.roles import is_emitted, is_view, stays_alone
 from heron.hlo import facts
 from heron.hlo.facts import root_parts
 from heron.hlo.ir.instruction import Instruction
+from heron.hlo.ir.op import Trait
 from heron.records import dataclass
 
-_ALONE = frozenset({"scatter", "dynamic-update-slice", "reduce-window", "sort"})
-#: ops that kernels are shaped after, or that are worth computing once only
-_SHAPED = _ALONE | {"reduce", "transpose", "concatenate", "dot"}
-
-
-#: roots that make the work of a kernel follow an operand's elements instead of the result's
-BY_INPUT = frozenset({"reduce", "scatter", "sort"})
+#: roots of kernels that have no other outputs
+_ALONE = facts.having(Trait.UPDATES_OPERAND) | {"reduce-window", "sort"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,7 +68,7 @@ def space_of(i: Instruction) -> IterationSpace | None:
 def is_shaped(i: Instruction) -> bool:
     """Whether the kernel of a fusion may be more than one loop that computes each element by itself: then no other loop
     can be merged into it."""
-    return i.attrs["kind"] == "kCustom" or any(x.opcode in _SHAPED for x in i.attrs["calls"].instructions)
+    return i.attrs["kind"] == "kCustom" or any(map(facts.shapes_kernel, i.attrs["calls"].instructions))
 
 
 def sums_inside(i: Instruction) -> bool:
@@ -146,7 +142,7 @@ def _used_in_step(user: Instruction, parameter: Instruction) -> bool:
 def hero_of(roots: Sequence[Instruction]) -> Instruction:
     """The instruction that names a kernel: a reduce, scatter or sort before others."""
     made = [_whole(r) for r in roots]
-    return next((r for r in made if r.opcode in BY_INPUT), made[0])
+    return next((r for r in made if facts.is_over_operand(r)), made[0])
 
 
 def _whole(i: Instruction) -> Instruction:

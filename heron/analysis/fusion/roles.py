@@ -11,10 +11,9 @@ from heron.hlo.ir.shape import Shape
 ROOT_ONLY = facts.having(Trait.UPDATES_OPERAND, Trait.REDUCES)
 
 #: ops that kernels are emitted for; others are for libraries, control flow, structure, or are there already
-EMITTED = (facts.having(Trait.ELEMENTWISE, Trait.MOVES_ELEMENTS) | ROOT_ONLY | {"map"}) - {
-    "bitcast",
-    "copy",
-}
+EMITTED = (
+    ROOT_ONLY | {"map"} | facts.having(Trait.ELEMENTWISE, Trait.MOVES_ELEMENTS) - facts.having(Trait.FREE) - {"copy"}
+)
 
 
 def is_emitted(i: Instruction) -> bool:
@@ -47,25 +46,23 @@ def is_consumer(i: Instruction) -> bool:
     return (is_producer(i) and i.opcode != "constant") or i.opcode in ROOT_ONLY
 
 
-_VIEWS = frozenset({"reshape", "bitcast", "transpose", "broadcast"})
-
-
 def _is_row_major(shape: Shape) -> bool:
     return shape.layout is None or shape.layout.is_default
 
 
 def is_view(i: Instruction) -> bool:
     """Whether the result has the operand's bytes in the operand's order: no kernel is needed."""
-    opcode = i.opcode
-    if opcode in _VIEWS and not (_is_row_major(i.shape) and _is_row_major(i.operands[0].shape)):
-        return opcode == "bitcast"
+    if not facts.reindexes(i):
+        return False
+    if not (_is_row_major(i.shape) and _is_row_major(i.operands[0].shape)):
+        return i.opcode == "bitcast"
     if facts.is_view(i):
         return True
-    if opcode == "transpose":
+    if i.opcode == "transpose":
         dims = i.operands[0].shape.dims
         moved = [d for d in i.attrs["dimensions"] if dims[d] != 1]
         return moved == sorted(moved)
-    if opcode == "broadcast":
+    if i.opcode == "broadcast":
         dims = i.attrs.get("dimensions") or ()
         return i.shape.num_elements == i.operands[0].shape.num_elements and list(dims) == sorted(dims)
     return False

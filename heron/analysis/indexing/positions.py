@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from heron.analysis.indexing.expr import Const, Expr, add, mul
 from heron.analysis.indexing.hlo_maps import Index
+from heron.hlo.facts import accumulates
 from heron.hlo.ir.instruction import Instruction
 
 #: ops between a sum and its iotas
@@ -43,7 +44,7 @@ def _terms(i: Instruction, depth: int) -> _Terms | None:
     constant = _constant(i)
     if constant is not None:
         return ((0,) * rank, constant) if constant >= 0 else None
-    if not depth or i.opcode not in ("add", "multiply"):
+    if not depth or not accumulates(i.op):
         return None
     if i.opcode == "multiply":
         factor = next((c for o in i.operands if (c := _constant(o)) is not None), None)

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from heron.hlo.calls.backend_config import hints, member, whole
-from heron.hlo.facts import is_given
+from heron.hlo.facts import is_additive, is_given
 from heron.hlo.ir.computation import Computation
 from heron.hlo.ir.instruction import Instruction
 from heron.hlo.ir.op import Trait
@@ -93,7 +93,7 @@ def induction_step(loop: Instruction, index: int) -> int | None:
     if after.opcode != "tuple":
         return None
     i = _behind_copies(after.operands[index])
-    if i.opcode not in ("add", "subtract") or not i.shape.is_scalar or not i.shape.element_type.is_integer:
+    if not is_additive(i) or not i.shape.is_scalar or not i.shape.element_type.is_integer:
         return None
     value, by = i.operands
     if i.opcode == "add" and _state_index(value) != index:

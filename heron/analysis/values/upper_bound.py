@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from heron.hlo.facts import reindexes
+from heron.hlo.facts import accumulates, reindexes
 from heron.hlo.ir.instruction import Instruction
 
 _DEPTH = 8
@@ -31,7 +31,7 @@ def _bound(i: Instruction, depth: int) -> int | None:
         return max(i.shape.dims[i.attrs["iota_dimension"]] - 1, 0)
     if reindexes(i) or opcode == "convert":
         return upper_bound(i.operands[0], depth)
-    if opcode in ("add", "multiply"):
+    if accumulates(i.op):
         a, b = (upper_bound(o, depth) for o in i.operands)
         if a is None or b is None:
             return None

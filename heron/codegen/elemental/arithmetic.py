@@ -20,7 +20,9 @@ from heron.codegen.elemental.floats import is_small, narrow, widen
 from heron.codegen.elemental.positions import index_to_scalar
 from heron.codegen.elemental.registry import rule
 from heron.codegen.elemental.values import Value, pair_of, scalar_of
+from heron.hlo.facts import having
 from heron.hlo.ir.instruction import Instruction
+from heron.hlo.ir.op import Trait
 from heron.hlo.ir.types import S1, ElementType
 
 #: opcode -> op on floats, on signed, on unsigned, on pred
@@ -58,7 +60,7 @@ def binary(e: FunctionEmitter, opcode: str, a: Value, b: Value, t: ElementType) 
     kind = _BINARY[opcode][_COLUMN[t.kind]]
     if t is S1:  # as bits: kernels take a number of one bit for 0 or 1, not for 0 or -1
         kind = _OF_S1.get(opcode, kind)
-    if opcode in ("maximum", "minimum") and is_small(t):
+    if opcode in having(Trait.EXTREMUM) and is_small(t):
         return _choose(e, opcode, a, b, t)
     if t.is_float:
         return narrow(e, e.b.op(kind, widen(e, a, t), widen(e, b, t)), t)

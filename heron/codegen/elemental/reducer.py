@@ -34,16 +34,15 @@ from heron.codegen.elemental.values import Value, scalar_of, tuple_of
 from heron.codegen.ir import origins
 from heron.codegen.ir.types import compute_type, scalar_type
 from heron.hlo import facts
-from heron.hlo.facts import having
+from heron.hlo.facts import accumulates, having, is_combiner
 from heron.hlo.ir.computation import Computation
 from heron.hlo.ir.instruction import Instruction
 from heron.hlo.ir.literal import Literal
-from heron.hlo.ir.op import Trait
+from heron.hlo.ir.op import Trait, get
 from heron.hlo.ir.shape import Shape, scalar, tuple_
 from heron.hlo.ir.types import ElementType
 from heron.records import dataclass
 
-_ARITHMETIC = frozenset({"add", "multiply", "minimum", "maximum"})
 _BITWISE: dict[str, type[Operation]] = {"and": arith.AndIOp, "or": arith.OrIOp, "xor": arith.XOrIOp}
 _REASSOCIATE: dict[str, Attribute] = {"fastmath": arith.FastMathFlagsAttr([FastMathFlag.REASSOC])}
 
@@ -105,7 +104,8 @@ class Reducer:
     @property
     def rounds(self) -> bool:
         """Whether every step may round: a long chain of them loses digits."""
-        return self.opcode in ("add", "multiply") and (self.types[0].is_float or self.types[0].is_complex)
+        inexact = self.types[0].is_float or self.types[0].is_complex
+        return inexact and self.opcode != "" and accumulates(get(self.opcode))
 
     @property
     def is_plain(self) -> bool:
@@ -240,11 +240,11 @@ def _element_types(hero: Instruction) -> tuple[ElementType, ...]:
 def _known_operation(hero: Instruction) -> str:
     """The opcode when the computation is one known operation on its two parameters."""
     root = hero.to_apply.root
-    if root.opcode not in _ARITHMETIC and root.opcode not in _BITWISE:
+    if not is_combiner(root.op):
         return ""
     if {o.opcode for o in root.operands} != {"parameter"} or len(set(root.operands)) != 2:
         return ""
-    if hero.shape.element_type.is_complex and root.opcode not in ("add", "multiply"):
+    if hero.shape.element_type.is_complex and not accumulates(root.op):
         return ""
     return root.opcode
 

@@ -12,7 +12,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
 from heron.errors import HeronError
-from heron.hlo.facts import having
+from heron.hlo.facts import having, is_boundary
 from heron.hlo.ir.instruction import Instruction
 from heron.hlo.ir.op import Trait, all_ops
 
@@ -97,7 +97,7 @@ def supported(i: Instruction) -> Support:
         return Support(False, f"{i.opcode}: {reason}")
     for computation in i.called:
         for inner in computation.instructions:
-            if inner.opcode in ("parameter", "tuple"):
+            if is_boundary(inner):
                 continue
             found = supported(inner)
             if not found:

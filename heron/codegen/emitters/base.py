@@ -25,18 +25,18 @@ from heron.codegen.kernel import STACK_BYTES, Kernel, KernelArg, Launch
 from heron.codegen.transforms.lib.buffers import byte_size
 from heron.codegen.transforms.optimize_loops import COPIES, MOST
 from heron.errors import HeronError
-from heron.hlo.facts import root_parts
+from heron.hlo.facts import is_boundary, root_parts
 from heron.records import dataclass
 from heron.targets import Target
 
-#: ops that emitters take and elemental emission does not know
-NOT_ELEMENTAL = frozenset({"scatter", "sort", "topk", "tuple", "parameter"})
+#: ops that have an emitter of their own, and that elemental emission does not know
+_WHOLE = frozenset({"scatter", "sort", "topk"})
 
 
 def check(fusion: Fusion, target: Target) -> None:
     """Raise GEN001 unless every instruction can be emitted, GEN003 for a fusion no kernel can have."""
     for i in fusion.computation.instructions:
-        if i.opcode not in NOT_ELEMENTAL:
+        if not is_boundary(i) and i.opcode not in _WHOLE:
             require(i, target.name)
     for p in fusion.inputs:
         if not p.shape.is_array:

@@ -28,6 +28,7 @@ from heron.codegen.emitters.loops import (
     plan_gpu,
 )
 from heron.codegen.kernel import Kernel, Launch
+from heron.hlo.facts import is_given
 from heron.hlo.ir.instruction import Instruction
 
 NO_NOTES: Mapping[str, str] = {}
@@ -82,8 +83,7 @@ def _shared_numbers(frame: Frame, pieces: Sequence[Piece]) -> list[Instruction]:
         times.update(_needed([frame.fusion.outputs[n].instruction for n in piece.members]))
     numbers: dict[Instruction, None] = {}
     for i in frame.fusion.computation.post_order() if times else ():
-        is_given = i.opcode in ("parameter", "constant")
-        if i.shape.is_scalar and (is_given or i.op.is_elementwise and all(o in numbers for o in i.operands)):
+        if i.shape.is_scalar and (is_given(i) or i.op.is_elementwise and all(o in numbers for o in i.operands)):
             numbers[i] = None
     return [i for i in numbers if times[i] > 1 and i.op.is_elementwise]
 

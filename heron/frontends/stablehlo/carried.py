@@ -8,6 +8,7 @@ from typing import Any
 
 from heron.errors import HeronError
 from heron.frontends.stablehlo.syntax import Operation, as_text
+from heron.hlo.facts import ends_work
 from heron.hlo.ir.instruction import Instruction
 from heron.hlo.text.carried import normal
 
@@ -43,10 +44,6 @@ def extras(attrs: dict[str, Any]) -> dict[str, Any]:
     return found
 
 
-#: instructions that only pass on a value of another one
-_PARTS = frozenset({"get-tuple-element", "send-done", "recv-done"})
-
-
 def carry(op: Operation, results: Sequence[Instruction]) -> None:
     """Copy an operation's shardings and frontend attributes to its instruction."""
     if not any("." in name for name in op.attrs):
@@ -56,6 +53,6 @@ def carry(op: Operation, results: Sequence[Instruction]) -> None:
         return
     for i in results:
         i.extras.update(given)
-        while i.opcode in _PARTS:  # XLA has them on the start of a transfer, too
+        while i.opcode == "get-tuple-element" or ends_work(i.opcode):  # XLA has them on the start of a transfer, too
             i = i.operands[0]
             i.extras.update(given)

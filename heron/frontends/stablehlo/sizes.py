@@ -16,8 +16,10 @@ import numpy as np
 from heron.errors import HeronError
 from heron.frontends.arguments import Given
 from heron.frontends.stablehlo.syntax import Function, Operation, Program, Region
+from heron.hlo.facts import having
 from heron.hlo.ir import shape as shapes
 from heron.hlo.ir.instruction import Instruction
+from heron.hlo.ir.op import Trait
 from heron.hlo.ir.shape import UNBOUNDED, Shape
 from heron.hlo.ir.types import PRED, ElementType, of_dtype
 
@@ -38,11 +40,8 @@ _SIZED_CALLS = ("shape_assertion", "stablehlo.dynamic_", "stablehlo.shape_refine
 _SIGNS = ("?", "dynamic_", "shape_", "shape.")
 #: sizes are vectors of few integers
 MAX_INTEGERS = 64
-#: integers that are not known before the program runs, or might never be
-_AT_RUN_TIME = frozenset(
-    "parameter partition-id replica-id rng rng-bit-generator rng-get-and-update-state while custom-call infeed"
-    " recv-done async-start async-done".split()
-)
+#: integers that are not known before the program runs, or might never be, beside those of ops with side effects
+_AT_RUN_TIME = having(Trait.DEVICE_ID, Trait.ASYNC) | {"parameter", "rng-bit-generator", "while", "custom-call"}
 
 
 def polymorphic(program: Program) -> frozenset[str]:

@@ -141,7 +141,7 @@ class Copy(Op):
     """
 
     operands = ("operand",)
-    traits = {Trait.ELEMENTWISE, Trait.REINDEXES, Trait.PERMUTES}
+    traits = {Trait.ELEMENTWISE, Trait.REINDEXES, Trait.PERMUTES, Trait.ANY_ORDER}
     linear = ("operand",)
     flops = 0
     code = 0

@@ -57,7 +57,7 @@ class Binary(Op):
 class Add(Binary):
     """The sum; integers wrap. For preds: or."""
 
-    traits = LATTICE
+    traits = LATTICE | {Trait.ADDS}
     linear = ("lhs rhs",)
 
     def compute(self, t: ElementType, x: np.ndarray, y: np.ndarray) -> np.ndarray:
@@ -71,6 +71,7 @@ class Add(Binary):
 class Subtract(Binary):
     """The difference; integers wrap."""
 
+    traits = {Trait.ELEMENTWISE, Trait.ADDS}
     linear = ("lhs rhs",)
 
     kinds = NUMBER

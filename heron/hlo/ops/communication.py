@@ -80,6 +80,8 @@ class OptBarrier(Identity):
     Shape: the operand's.
     """
 
+    traits = {Trait.FORWARDS, Trait.FREE, Trait.ANY_ORDER}
+
 
 @op("domain")
 class Domain(Identity):

@@ -44,7 +44,7 @@ class Dot(Op):
         "operand_precision": PRECISION,
         "algorithm": ALGORITHM,
     }
-    traits = {Trait.PRODUCT, Trait.LIBRARY, Trait.CONTRACTS}
+    traits = {Trait.PRODUCT, Trait.LIBRARY, Trait.CONTRACTS, Trait.SHAPES_KERNEL}
     linear = ("lhs", "rhs")
     code = 12
 

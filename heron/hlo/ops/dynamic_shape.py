@@ -9,7 +9,7 @@ import numpy as np
 
 from heron.errors import HeronError
 from heron.hlo.ir import shape as shapes
-from heron.hlo.ir.op import Attr, AttrKind, Op, op, reject
+from heron.hlo.ir.op import Attr, AttrKind, Op, Trait, op, reject
 from heron.hlo.ir.shape import Shape, scalar
 from heron.hlo.ir.types import S32
 from heron.hlo.meaning.dynamic_size import resized, within_bound
@@ -47,6 +47,7 @@ class GetDimensionSize(Op):
 
     operands = ("operand",)
     attributes = DIMENSIONS
+    traits = {Trait.SIZES}
 
     def shape(self, i: Instruction, x: Shape) -> Shape:
         need_one_dimension(i, x)
@@ -67,6 +68,7 @@ class SetDimensionSize(Op):
 
     operands = ("operand", "size")
     attributes = DIMENSIONS
+    traits = {Trait.SIZES}
 
     def shape(self, i: Instruction, x: Shape, size: Shape) -> Shape:
         d = need_one_dimension(i, x)
@@ -92,6 +94,7 @@ class DynamicReshape(Op):
     """
 
     operands = ("operand", "sizes*")
+    traits = {Trait.SIZES}
 
     def shape(self, i: Instruction, x: Shape, *sizes: Shape) -> Shape:
         to = given(i)

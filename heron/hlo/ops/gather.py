@@ -37,7 +37,7 @@ class Gather(Op):
         "slice_sizes": Attr(AttrKind.INTS, required=True),
         "indices_are_sorted": Attr(AttrKind.BOOL, False),
     }
-    traits = {Trait.MOVES_ELEMENTS, Trait.READS_PART}
+    traits = {Trait.MOVES_ELEMENTS, Trait.READS_PART, Trait.INDIRECT}
     linear = ("operand",)
     flops = 3
     code = 16
@@ -103,7 +103,9 @@ class Scatter(Op):
         "unique_indices": Attr(AttrKind.BOOL, False),
         "to_apply": Attr(AttrKind.COMPUTATION, required=True),
     }
-    traits = {Trait.UPDATES_OPERAND, Trait.APPLIES, Trait.ONE_BY_ONE}
+    traits = {
+        Trait.UPDATES_OPERAND, Trait.APPLIES, Trait.ONE_BY_ONE, Trait.INDIRECT, Trait.SHAPES_KERNEL, Trait.OVER_OPERAND,
+    }  # fmt: skip
     code = 12
 
     def shape(self, i: Instruction, *operands: Shape) -> Shape:

@@ -87,7 +87,7 @@ class Transpose(Op):
 
     operands = ("operand",)
     attributes = DIMENSIONS
-    traits = {Trait.MOVES_ELEMENTS, Trait.REINDEXES, Trait.PERMUTES}
+    traits = {Trait.MOVES_ELEMENTS, Trait.REINDEXES, Trait.PERMUTES, Trait.SHAPES_KERNEL}
     linear = ("operand",)
     flops = 0
     code = 0
@@ -114,7 +114,7 @@ class Reverse(Op):
 
     operands = ("operand",)
     attributes = DIMENSIONS
-    traits = {Trait.MOVES_ELEMENTS, Trait.REINDEXES}
+    traits = {Trait.MOVES_ELEMENTS, Trait.REINDEXES, Trait.ANY_ORDER}
     linear = ("operand",)
     flops = 0
 
@@ -136,7 +136,7 @@ class Concatenate(Op):
 
     operands = ("operands*",)
     attributes = DIMENSIONS
-    traits = {Trait.MOVES_ELEMENTS}
+    traits = {Trait.MOVES_ELEMENTS, Trait.SHAPES_KERNEL, Trait.ANY_ORDER}
     linear = ("operands*",)
     code = 0
     code_per_operand = 8
@@ -174,7 +174,7 @@ class Pad(Op):
 
     operands = ("operand", "padding_value")
     attributes = {"padding": Attr(AttrKind.PADDING, required=True)}
-    traits = {Trait.MOVES_ELEMENTS}
+    traits = {Trait.MOVES_ELEMENTS, Trait.ANY_ORDER}
     linear = ("operand padding_value",)
     code = 20
 

@@ -94,7 +94,7 @@ class Reduce(Op):
         "dimensions": Attr(AttrKind.INTS, required=True),
         "to_apply": Attr(AttrKind.COMPUTATION, required=True),
     }
-    traits = {Trait.APPLIES, Trait.REDUCES, Trait.CONTRACTS}
+    traits = {Trait.APPLIES, Trait.REDUCES, Trait.CONTRACTS, Trait.SHAPES_KERNEL, Trait.OVER_OPERAND}
     linear = ("operands_and_init_values*",)
     code = 8
 

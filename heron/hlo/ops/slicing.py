@@ -24,7 +24,7 @@ class Slice(Op):
 
     operands = ("operand",)
     attributes = {"slice": Attr(AttrKind.SLICES, required=True)}
-    traits = {Trait.MOVES_ELEMENTS, Trait.REINDEXES, Trait.READS_PART}
+    traits = {Trait.MOVES_ELEMENTS, Trait.REINDEXES, Trait.READS_PART, Trait.ANY_ORDER}
     linear = ("operand",)
     flops = 0
     code = 2
@@ -58,7 +58,7 @@ class DynamicSlice(Op):
 
     operands = ("operand", "start_indices*")
     attributes = {"dynamic_slice_sizes": Attr(AttrKind.INTS, required=True)}
-    traits = {Trait.MOVES_ELEMENTS, Trait.READS_PART}
+    traits = {Trait.MOVES_ELEMENTS, Trait.READS_PART, Trait.ANY_ORDER}
     linear = ("operand",)
     code = 8
 
@@ -85,7 +85,7 @@ class DynamicUpdateSlice(Op):
     """
 
     operands = ("operand", "update", "start_indices*")
-    traits = {Trait.UPDATES_OPERAND}
+    traits = {Trait.UPDATES_OPERAND, Trait.SHAPES_KERNEL, Trait.ANY_ORDER}
     linear = ("operand update",)
     code = 0
     code_per_operand = 12

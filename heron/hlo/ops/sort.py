@@ -32,7 +32,9 @@ class Sort(Op):
         "is_stable": Attr(AttrKind.BOOL, False),
         "to_apply": Attr(AttrKind.COMPUTATION, required=True),
     }
-    traits = {Trait.APPLIES, Trait.LIBRARY, Trait.IN_PLACE, Trait.ONE_BY_ONE}
+    traits = {
+        Trait.APPLIES, Trait.LIBRARY, Trait.IN_PLACE, Trait.ONE_BY_ONE, Trait.SHAPES_KERNEL, Trait.OVER_OPERAND,
+    }  # fmt: skip
     code = 40
 
     def shape(self, i: Instruction, *operands: Shape) -> Shape:

@@ -47,7 +47,7 @@ class ReduceWindow(Op):
         "window": Attr(AttrKind.WINDOW, ()),
         "to_apply": Attr(AttrKind.COMPUTATION, required=True),
     }
-    traits = {Trait.APPLIES, Trait.REDUCES}
+    traits = {Trait.APPLIES, Trait.REDUCES, Trait.SHAPES_KERNEL}
     linear = ("operands_and_init_values*",)
     code = 12
 

@@ -9,6 +9,7 @@ from pathlib import PurePath
 from heron.analysis.values.splat import is_splat, splat_value
 from heron.hlo.calls import convolution
 from heron.hlo.calls.convolution import ConvConfig
+from heron.hlo.facts import is_stored
 from heron.hlo.ir.instruction import Instruction
 from heron.hlo.ir.module import Module
 from heron.hlo.ir.shape import Shape
@@ -20,9 +21,6 @@ from heron.passes.framework.registry import register
 from heron.passes.rewriting.building import splat
 from heron.passes.rewriting.expander import home
 from heron.records import dataclass
-
-#: what a side input is computed by, if it is in memory anyway
-_STORED = frozenset({"parameter", "get-tuple-element", "custom-call", "dot", "convolution"})
 
 
 @dataclass(frozen=True, slots=True)
@@ -204,7 +202,7 @@ def side(r: Result, allows: Callable[[str], bool]) -> Step | None:
             return None
         by, s = (float(factors[1]), s.operands[0]) if factors[0] is None else (float(factors[0]), s.operands[1])
     source = s.operands[0] if s.opcode == "convert" and s.operands[0].shape.element_type is S8 else s
-    if source.opcode not in _STORED or by == 0:
+    if not is_stored(source) or by == 0:
         return None
     step = dataclasses.replace(r.step(u, side_scale=by), side=s)
     if r.bias is not None and not allows("reassociating"):

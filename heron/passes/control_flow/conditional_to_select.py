@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from heron.analysis.graph.call_graph import SEQUENTIAL
+from heron.hlo.facts import is_call
 from heron.hlo.ir.computation import Computation
 from heron.hlo.ir.instruction import Instruction
 from heron.hlo.ir.module import Module
@@ -83,4 +84,4 @@ def _embedded(module: Module) -> set[Computation]:
 
 
 def _applies(i: Instruction) -> bool:
-    return i.opcode not in SEQUENTIAL and i.opcode not in ("fusion", "custom-call")
+    return i.opcode not in SEQUENTIAL and not is_call(i) and i.opcode != "custom-call"

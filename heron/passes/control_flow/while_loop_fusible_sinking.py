@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from heron.analysis.cost.program import trips_of
+from heron.hlo.facts import is_slice
 from heron.hlo.ir.computation import Computation
 from heron.hlo.ir.instruction import Instruction
 from heron.hlo.ir.module import Module
@@ -13,8 +14,6 @@ from heron.passes.framework.context import PassContext
 from heron.passes.framework.registry import register
 from heron.passes.rewriting.building import is_movable
 from heron.records import dataclass
-
-_SLICES = frozenset({"dynamic-slice", "slice"})
 
 
 @register
@@ -132,7 +131,7 @@ def _pieces(loop: Instruction, n: int) -> list[Instruction] | None:
         if read in root.operands and root.operands.count(read) > 1:
             return None
         found += [user for user in read.users if user is not root]
-    return found if all(i.opcode in _SLICES and not i.is_root for i in found) else None
+    return found if all(is_slice(i) and not i.is_root for i in found) else None
 
 
 def _compute_after(piece: Instruction, whole: Instruction, array: Instruction) -> None:

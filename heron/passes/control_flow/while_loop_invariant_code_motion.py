@@ -19,7 +19,7 @@ from heron.passes.rewriting.tuples import part_of
 from heron.records import dataclass
 
 #: costs next to nothing in a kernel of its users, or only names things: goes out only with what needs it
-_MOVES = having(Trait.REINDEXES, Trait.TUPLE) | {"constant", "iota"}
+_MOVES = having(Trait.REINDEXES, Trait.TUPLE, Trait.GENERATED) | {"constant"}
 
 
 @register

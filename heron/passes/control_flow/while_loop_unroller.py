@@ -17,7 +17,7 @@ from heron.passes.rewriting.tuples import part_of
 from heron.records import dataclass
 
 #: ops that are not elementwise, but go into one kernel with what uses them; or only name things
-_MOVES = having(Trait.REINDEXES) | {"dynamic-slice", "iota"}
+_MOVES = having(Trait.REINDEXES, Trait.GENERATED) | {"dynamic-slice"}
 _NAMES = having(Trait.GIVEN, Trait.TUPLE)
 
 

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from typing import TypeAlias
+
 from heron.hlo.ir.instruction import Instruction
 from heron.hlo.ir.module import Module
 from heron.passes.framework.base import Pass
@@ -9,6 +12,9 @@ from heron.passes.framework.context import PassContext
 from heron.passes.framework.registry import register
 from heron.passes.rewriting.building import same_type
 from heron.records import dataclass
+
+#: a simpler replacement of an instruction: an existing value, or other operands
+_Simpler: TypeAlias = Instruction | list[Instruction] | None
 
 
 @register
@@ -32,38 +38,39 @@ class DynamicDimensionSimplifier(Pass):
     def run(self, module: Module, ctx: PassContext) -> bool:
         changed = False
         for c in module.computations:
-            vectors = [i for i in c.post_order() if i.opcode in _OPCODES and i.shape.rank <= 1]
+            vectors = [i for i in c.post_order() if i.opcode in _SIMPLER and i.shape.rank <= 1]
             for i in vectors:
-                if i.shape.element_type.is_integer and (found := _simpler(i)) is not None:
+                if i.shape.element_type.is_integer and (found := _SIMPLER[i.opcode](i)) is not None:
                     c.replace(i, found if isinstance(found, Instruction) else c.attach(i.clone(found)))
                     changed = True
         return changed
 
 
-_OPCODES = frozenset({"concatenate", "slice", "reshape"})
+def _joined(i: Instruction) -> _Simpler:
+    if len(i.operands) == 1:
+        return i.operands[0]
+    if not any(_is_vector_concatenate(o) for o in i.operands):
+        return None
+    return [p for o in i.operands for p in (o.operands if _is_vector_concatenate(o) else [o])]
 
 
-def _simpler(i: Instruction) -> Instruction | list[Instruction] | None:
-    """A simpler replacement of `i`: an existing value, or other operands."""
+def _cut(i: Instruction) -> _Simpler:
     x = i.operands[0]
-    match i.opcode:
-        case "concatenate":
-            if len(i.operands) == 1:
-                return x
-            if any(_is_vector_concatenate(o) for o in i.operands):
-                return [p for o in i.operands for p in (o.operands if _is_vector_concatenate(o) else [o])]
-        case "slice" if i.shape.rank:
-            ((start, limit, stride),) = i.slice
-            if (start, limit, stride) == (0, x.shape.dims[0], 1):
-                return x
-            if _is_vector_concatenate(x) and stride == 1:
-                return _part(x, start, limit)
-        case "reshape":
-            if same_type(i, x):
-                return x
-            if x.opcode == "reshape":
-                return [x.operands[0]] if not same_type(i, x.operands[0]) else x.operands[0]
-    return None
+    if not i.shape.rank:
+        return None
+    ((start, limit, stride),) = i.slice
+    if (start, limit, stride) == (0, x.shape.dims[0], 1):
+        return x
+    return _part(x, start, limit) if _is_vector_concatenate(x) and stride == 1 else None
+
+
+def _reshaped(i: Instruction) -> _Simpler:
+    x = i.operands[0]
+    if same_type(i, x):
+        return x
+    if x.opcode != "reshape":
+        return None
+    return [x.operands[0]] if not same_type(i, x.operands[0]) else x.operands[0]
 
 
 def _is_vector_concatenate(x: Instruction) -> bool:
@@ -78,3 +85,6 @@ def _part(x: Instruction, start: int, limit: int) -> Instruction | None:
             return o
         at += o.shape.dims[0]
     return None
+
+
+_SIMPLER: dict[str, Callable[[Instruction], _Simpler]] = {"concatenate": _joined, "slice": _cut, "reshape": _reshaped}

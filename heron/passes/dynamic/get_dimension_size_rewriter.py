@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from heron.analysis.dynamic_sizes import DynamicSizes, Size, below
+from heron.hlo.facts import having
 from heron.hlo.ir.computation import Computation
 from heron.hlo.ir.instruction import Instruction
 from heron.hlo.ir.module import Module
+from heron.hlo.ir.op import Trait
 from heron.hlo.ir.shape import scalar
 from heron.hlo.ir.types import S32
 from heron.passes.framework.base import Constraint, Pass
@@ -35,7 +37,7 @@ class GetDimensionSizeRewriter(Pass):
     """
 
     name = "get-dimension-size-rewriter"
-    looks_for = frozenset({"get-dimension-size", "set-dimension-size"})
+    looks_for = having(Trait.SIZES)
     constraints = (Constraint("get-dimension-size-rewriter", "dynamic-padder", "the padder reads every size it meets"),)
 
     def run(self, module: Module, ctx: PassContext) -> bool:

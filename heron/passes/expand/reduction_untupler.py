@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from heron.hlo.facts import having
 from heron.hlo.ir.instruction import Instruction
+from heron.hlo.ir.op import Trait
 from heron.passes.framework.registry import register
 from heron.passes.rewriting.expander import Expander, home
 from heron.records import dataclass
@@ -35,7 +37,7 @@ class ReductionUntupler(Expander):
     """
 
     name = "reduction-untupler"
-    opcodes = frozenset({"reduce", "reduce-window"})
+    opcodes = having(Trait.REDUCES)
     dynamic = True
 
     def matches(self, i: Instruction) -> bool:

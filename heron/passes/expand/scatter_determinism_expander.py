@@ -153,7 +153,8 @@ class _Sorted:
         key = c.add("add", [high, order], both, like=i)
         comparator = c.module.add_computation(_comparator(both.element_type))
         line = c.add("sort", [key], both, like=i, dimensions=(0,), to_apply=comparator)
-        place, number = (c.add(opcode, [line, count], both, like=i) for opcode in ("divide", "remainder"))
+        place = c.add("divide", [line, count], both, like=i)
+        number = c.add("remainder", [line, count], both, like=i)
         return convert(place, self.type), convert(number, S32 if n < 1 << 31 else S64)
 
     def _places(self) -> Instruction:

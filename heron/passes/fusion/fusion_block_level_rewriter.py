@@ -10,6 +10,7 @@ from heron.analysis.blocks.tiling import Refusal
 from heron.analysis.cost.estimate import clock_of, estimate
 from heron.analysis.cost.kernel import kernel_cost
 from heron.analysis.fusion.iteration_space import joinable_outputs
+from heron.hlo.facts import is_boundary
 from heron.hlo.ir.instruction import Instruction
 from heron.hlo.ir.module import Module
 from heron.passes.framework.base import Constraint, Pass
@@ -113,7 +114,7 @@ class FusionBlockLevelRewriter(Pass):
         if len(inside) > self.max_instructions:
             return f"it has more than {self.max_instructions} instructions"
         for i in inside:
-            if i.opcode not in ("parameter", "tuple") and not _is_part(i):
+            if not is_boundary(i) and not _is_part(i):
                 return f"'{i.name}': '{i.opcode}' is not done on tiles here"
         tiling = row_tiling(_main(fusion), inside)
         if isinstance(tiling, Refusal):

@@ -6,10 +6,11 @@ from heron import targets
 from heron.analysis.blocks.config import GEMM, ROWS
 from heron.analysis.fusion.in_place import updated_parameter
 from heron.analysis.fusion.roles import EMITTED
-from heron.hlo.facts import is_call, is_plain_product, keeps_order
+from heron.hlo.facts import having, is_call, is_plain_product, keeps_order, plain_products
 from heron.hlo.ir.computation import Computation
 from heron.hlo.ir.instruction import Instruction
 from heron.hlo.ir.module import Module
+from heron.hlo.ir.op import Trait
 from heron.passes.framework.base import Constraint, Pass
 from heron.passes.framework.context import PassContext
 from heron.passes.framework.registry import register
@@ -19,10 +20,9 @@ from heron.passes.rewriting.building import inline
 from heron.records import dataclass
 
 #: ops that have no kernel of their own but may stand inside one
-_MAY_BE_INSIDE = frozenset({
-    "parameter", "constant", "tuple", "get-tuple-element", "bitcast", "copy", "fusion", "call", "dot", "convolution",
-    "select-and-scatter",
-})  # fmt: skip
+_MAY_BE_INSIDE = (
+    having(Trait.GIVEN, Trait.TUPLE, Trait.CALL, Trait.PERMUTES) | plain_products() | {"select-and-scatter"}
+)
 
 
 @register

@@ -9,7 +9,7 @@ from heron.analysis.cost.estimate import estimate
 from heron.analysis.cost.kernel import kernel_cost
 from heron.analysis.fusion.iteration_space import joinable_outputs, space_of, sums_inside, uses
 from heron.analysis.graph.reachability import Reachability
-from heron.hlo.facts import having
+from heron.hlo.facts import having, moves_elements, shapes_kernel
 from heron.hlo.ir.computation import Computation
 from heron.hlo.ir.fingerprint import fingerprint
 from heron.hlo.ir.instruction import Instruction
@@ -27,9 +27,6 @@ _FREE = having(Trait.GIVEN, Trait.TUPLE, Trait.FORWARDS) | {"after-all"}
 
 #: bytes in and out of a kernel that can be done anywhere at no cost
 _TINY = 4096
-
-#: ops that kernels of elementwise results may be shaped after
-_HEROES = frozenset({"transpose", "concatenate"})
 
 
 @register
@@ -209,7 +206,8 @@ def _makes_state(i: Instruction, c: Computation) -> bool:
 def _has_hero(i: Instruction) -> bool:
     """Whether the whole kernel would be shaped after one op of this loop, or the loop goes along rows."""
     inside = i.attrs["calls"].instructions if i.opcode == "fusion" else (i,)
-    return any(x.opcode in _HEROES or x.opcode == "reduce" and _is_spread(x) for x in inside)
+    heroes = filter(shapes_kernel, inside)
+    return any(moves_elements(x) or x.opcode == "reduce" and _is_spread(x) for x in heroes)
 
 
 def _is_spread(reduce: Instruction) -> bool:

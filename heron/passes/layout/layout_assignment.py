@@ -6,6 +6,7 @@ from collections.abc import Iterator
 
 from heron.errors import HeronError
 from heron.hlo.calls.declared import takes_any_order
+from heron.hlo.facts import rearranges
 from heron.hlo.ir.instruction import Instruction
 from heron.hlo.ir.layout import layout
 from heron.hlo.ir.module import Module
@@ -15,7 +16,7 @@ from heron.passes.framework.context import PassContext
 from heron.passes.framework.registry import register
 from heron.passes.layout.bitcast_decomposer import decompose, moves_elements
 from heron.passes.layout.model.orders import Order, has_layouts, in_order, is_default, is_laid_out, is_plain, order
-from heron.passes.layout.model.places import MOVERS, Edge, Places, Value
+from heron.passes.layout.model.places import Edge, Places, Value
 from heron.passes.layout.model.preferences import preferences
 from heron.passes.layout.model.regions import Region, best
 from heron.passes.layout.model.relations import Fixed, Relation, Stated, Stepped
@@ -149,7 +150,7 @@ def _as_given(places: Places) -> dict[Value, Order]:
         if not agree or not (v.order == orders[v] if v.fixed else places.can_be(v, orders[v])):
             return {}
     for v in orders:
-        if any(e.cost(orders) for e in places.around(v) if e.user is not None and e.user.opcode not in MOVERS):
+        if any(e.cost(orders) for e in places.around(v) if e.user is not None and not rearranges(e.user)):
             return {}
     return orders
 
@@ -214,7 +215,7 @@ def _chances(places: Places, orders: dict[Value, Order]) -> Iterator[Edge]:
     """The edges at which bytes may be moved."""
     for c in places.computations:
         for i in c.instructions:
-            if i.opcode in MOVERS:
+            if rearranges(i):  # it realises a difference of orders itself: no copy is needed before it
                 yield from (e for e in places.above(i) if e.cost(orders))
     yield from (e for e in _stated(places) if e.cost(orders))
 
@@ -287,7 +288,7 @@ def _copy_between(places: Places, orders: dict[Value, Order], ctx: PassContext) 
 
 def _wanted(edge: Edge, orders: dict[Value, Order]) -> Order | None:
     """The order an operand must be brought into; None where it may stay as it is."""
-    is_mover = edge.user is not None and edge.user.opcode in MOVERS
+    is_mover = edge.user is not None and rearranges(edge.user)
     # where one order is not told from another by bytes, it is by name: both sides have the same
     by_name = type(edge.relation) in (Relation, Stepped, Fixed, Stated)
     if is_mover or not (by_name or edge.cost(orders)):

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from heron.hlo.facts import having
 from heron.hlo.ir.instruction import Instruction
 from heron.hlo.ir.module import Module
+from heron.hlo.ir.op import Trait
 from heron.hlo.ir.shape import Shape
 from heron.passes.framework.base import Constraint, Pass
 from heron.passes.framework.context import PassContext
@@ -12,8 +14,8 @@ from heron.passes.layout.model.orders import Order, in_order, is_plain, order, s
 from heron.passes.rewriting.expander import home
 from heron.records import dataclass
 
-#: ops that work in any one order of dimensions that their arrays share
-_ANY_ORDER = frozenset({"concatenate", "dynamic-slice", "pad", "reduce", "reduce-window", "reverse", "slice"})
+#: ops that work in any one order of dimensions that their arrays share; updates are done in place, in their own order
+_ANY_ORDER = having(Trait.ANY_ORDER, Trait.REDUCES) - having(Trait.UPDATES_OPERAND, Trait.FORWARDS)
 
 
 @register
@@ -100,10 +102,7 @@ def _read_copies(user: Instruction) -> list[Instruction] | None:
     if user.control_predecessors or user.control_successors or not user.shape.is_array or not is_plain(user.shape):
         return None
     ranks = [o.shape.rank for o in user.operands]
-    if (
-        not (user.op.is_elementwise or user.opcode in _ANY_ORDER or user.opcode == "reduce")
-        or user.shape.layout is None
-    ):
+    if not (user.op.is_elementwise or user.opcode in _ANY_ORDER) or user.shape.layout is None:
         return None
     arrays = [o for o, rank in zip(user.operands, ranks, strict=True) if rank > 1 and not _is_splat(o)]
     copies = [o for o in arrays if _moves(o)]

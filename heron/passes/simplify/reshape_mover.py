@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import field
 
+from heron.hlo.facts import reshapings
 from heron.hlo.ir.computation import Computation
 from heron.hlo.ir.instruction import Instruction
 from heron.hlo.ir.literal import Literal
@@ -15,7 +16,7 @@ from heron.passes.rewriting.building import array, constant, is_static, reshape
 from heron.passes.rewriting.dimensions import reshaped_broadcast, squeezed
 from heron.records import dataclass
 
-_MOVES = ("reshape", "transpose")
+_MOVES = reshapings()
 
 
 @register

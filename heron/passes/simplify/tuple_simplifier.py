@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from heron.hlo.facts import having
 from heron.hlo.ir.instruction import Instruction
 from heron.hlo.ir.module import Module
+from heron.hlo.ir.op import Trait
 from heron.passes.framework.base import Pass
 from heron.passes.framework.context import PassContext
 from heron.passes.framework.registry import register
@@ -23,7 +25,7 @@ class TupleSimplifier(Pass):
     """
 
     name = "tuple-simplifier"
-    looks_for = frozenset({"tuple", "get-tuple-element"})
+    looks_for = having(Trait.TUPLE)
 
     def run(self, module: Module, ctx: PassContext) -> bool:
         changed = False

@@ -137,10 +137,10 @@ class _Emission:
     def _identity(self) -> list[SSAValue] | None:
         """The start value of a block if running values are sums or products that round; else None."""
         reducer, t = self.form.reducer, self.form.reducer.types[0]
-        opcode = reducer.computation.root.opcode
-        if not reducer.is_plain or opcode not in ("add", "multiply") or not (t.is_float or t.is_complex):
+        op = reducer.computation.root.op
+        if not reducer.is_plain or not facts.accumulates(op) or not (t.is_float or t.is_complex):
             return None
-        return reducer.pack(self.e, [scalar_constant(self.e, facts.identity(opcode, t), t)])
+        return reducer.pack(self.e, [scalar_constant(self.e, op.identity(t), t)])
 
     def _state(self, value: Sequence[SSAValue]) -> list[SSAValue]:
         """The running values of all lanes, each the same."""

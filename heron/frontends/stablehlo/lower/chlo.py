@@ -6,7 +6,7 @@ import math
 from collections.abc import Callable
 
 from heron.frontends.stablehlo.block import Block, Rule, rule
-from heron.frontends.stablehlo.lower.elementwise import compared, opcode
+from heron.frontends.stablehlo.lower.elementwise import SAME_BINARY, compared, opcode
 from heron.frontends.stablehlo.lower.movement import broadcast_in_dim
 from heron.frontends.stablehlo.sizes import sized
 from heron.frontends.stablehlo.special.bessel import bessel_i1e
@@ -147,8 +147,5 @@ def _places(op: Operation, shape: Shape) -> tuple[int, ...]:
     return tuple(range(rank - shape.rank, rank))
 
 
-for _name in (
-    "add and atan2 compare complex divide maximum minimum multiply or power remainder shift_left"
-    " shift_right_arithmetic shift_right_logical subtract xor"
-).split():
+for _name in (*SAME_BINARY, "compare"):
     rule(f"chlo.broadcast_{_name}")(_broadcasting(opcode(_name)))

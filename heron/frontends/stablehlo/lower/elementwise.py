@@ -19,7 +19,7 @@ _SAME_UNARY = (
     "abs ceil count_leading_zeros cosine exponential exponential_minus_one floor imag is_finite log log_plus_one"
     " logistic negate not popcnt real round_nearest_afz round_nearest_even rsqrt sign sine sqrt tan tanh"
 ).split()
-_SAME_BINARY = (
+SAME_BINARY = (
     "add atan2 complex divide maximum minimum multiply power remainder shift_left shift_right_arithmetic"
     " shift_right_logical subtract and or xor"
 ).split()
@@ -42,7 +42,7 @@ def _same(name: str) -> Rule:
     return lower
 
 
-for _name in (*_SAME_UNARY, *_SAME_BINARY):
+for _name in (*_SAME_UNARY, *SAME_BINARY):
     rule(_name)(_same(_name))
 
 

@@ -144,7 +144,7 @@ def _scores(i: Instruction, found: Attention) -> bool:
 
 
 def _leads_to_product(i: Instruction) -> bool:
-    while i.opcode in ("multiply", "divide", "convert"):
+    while is_scaling(i) or i.opcode == "convert":
         i = i.operands[0]
     return i.opcode == "dot"
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from math import pi, sqrt
 
 from heron.analysis.values.splat import splat_value
+from heron.hlo.facts import accumulates
 from heron.hlo.ir.instruction import Instruction
 from heron.records import dataclass
 
@@ -38,7 +39,7 @@ def find_gelu(x: Instruction) -> Gelu | None:
 def _tanhs(x: Instruction) -> list[Instruction]:
     found, seen, front = [], {x}, [x]
     for _ in range(_REACH):
-        front = [u for i in front for u in i.users if u not in seen and u.opcode in ("add", "multiply", "tanh")]
+        front = [u for i in front for u in i.users if u not in seen and (accumulates(u.op) or u.opcode == "tanh")]
         seen.update(front)
         found += [u for u in dict.fromkeys(front) if u.opcode == "tanh"]
     return found

@@ -14,6 +14,7 @@ import numpy as np
 from heron.analysis.values.splat import is_splat, splat_value
 from heron.hlo.calls import gemm
 from heron.hlo.calls.gemm import GemmConfig
+from heron.hlo.facts import is_stored, is_view
 from heron.hlo.ir.instruction import Instruction
 from heron.hlo.ir.shape import Shape
 from heron.hlo.ir.shape import scalar as scalar_shape
@@ -25,10 +26,6 @@ from heron.passes.calls.model.gemm import PRODUCTS, WITH_EPILOGUE, call
 from heron.passes.rewriting.building import convert, reshape
 from heron.passes.rewriting.expander import home
 from heron.records import dataclass
-
-_VIEWS = ("reshape", "bitcast")
-#: what a bias matrix is computed by, if it is in memory anyway
-_STORED = frozenset({"parameter", "custom-call", "dot", "convolution", "get-tuple-element", "while", "call"})
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,7 +79,7 @@ Rule = Callable[[Product, Callable[[str], bool]], "Fused | Refused | None"]
 def product_of(made: Instruction) -> Product:
     """A call with its result as far as only one reshape after the other uses it."""
     value = made
-    while len(value.users) == 1 and not value.is_root and (user := next(iter(value.users))).opcode in _VIEWS:
+    while len(value.users) == 1 and not value.is_root and is_view(user := next(iter(value.users))):
         value = user
     return Product(made, value, gemm.read(made))
 
@@ -128,9 +125,9 @@ def matrix_bias(p: Product, allows: Callable[[str], bool]) -> Fused | Refused | 
         return None
     c = u.operands[1] if u.operands[0] is p.value else u.operands[0]
     source = c
-    while source.opcode in _VIEWS:
+    while is_view(source):
         source = source.operands[0]
-    if c is p.value or source.opcode not in _STORED:
+    if c is p.value or not is_stored(source):
         return None
     if (p.is_narrow or p.config.epilogue == "BIAS") and not allows("reassociating"):
         return Refused(u, f"{'the bias is added' if not p.is_narrow else f'{shape.element_type} is rounded'} first")

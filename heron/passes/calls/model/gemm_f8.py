@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from heron.analysis.values.splat import is_splat, splat_value
 from heron.hlo.calls.gemm import GemmConfig
-from heron.hlo.facts import combiner, is_scaling
+from heron.hlo.facts import combiner, is_scaling, reindexes
 from heron.hlo.ir.instruction import Instruction
 from heron.hlo.ir.shape import scalar as scalar_shape
 from heron.hlo.ir.types import BF16, F8E4M3FN, F8E5M2, F16, F32, ElementType
@@ -73,7 +73,7 @@ def _scaled(x: Instruction) -> Scaled | None:
 
 def _number(i: Instruction) -> Instruction | None:
     """The one number an array repeats."""
-    while i.opcode in ("broadcast", "reshape") and i.operands[0].shape.num_elements == 1:
+    while reindexes(i) and i.operands[0].shape.num_elements == 1:
         i = i.operands[0]
     return i if i.shape.rank == 0 else None
 

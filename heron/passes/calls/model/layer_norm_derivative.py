@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from heron.hlo.facts import is_additive
 from heron.hlo.ir.instruction import Instruction
 from heron.passes.calls.model.layer_norm import LayerNorm
 from heron.passes.calls.model.row_algebra import Atom, Polynomial, Product, Rows, is_sum, same
@@ -28,7 +29,7 @@ def find_derivative(n: LayerNorm) -> Derivative | None:
     near = _near(n)
     rows = Rows(n.centred, n.factor, n.columns, near)
     for i in near:
-        if i.opcode not in ("add", "subtract", "multiply") or i.shape.dims != n.x.shape.dims or i in n.inside:
+        if not (is_additive(i) or i.opcode == "multiply") or i.shape.dims != n.x.shape.dims or i in n.inside:
             continue
         for dy in _candidates(rows.of(i), n):
             if same(rows.of(i), _wanted(rows, n, dy), _NEAR):

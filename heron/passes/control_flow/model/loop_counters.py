@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from heron.analysis.values.trip_count import counter_of, induction_step, trip_count
+from heron.hlo.facts import is_additive
 from heron.hlo.ir import literal
 from heron.hlo.ir.computation import Computation
 from heron.hlo.ir.instruction import Instruction
@@ -148,7 +149,7 @@ def _range(
         found = ranges.get(i.attrs["index"])
     elif i.opcode in ("convert", "copy"):
         found = _range(i.operands[0], state, ranges, depth - 1)
-    elif i.opcode in ("add", "subtract", "multiply"):
+    elif is_additive(i) or i.opcode == "multiply":
         a, b = (_range(o, state, ranges, depth - 1) for o in i.operands)
         found = None if a is None or b is None else _combined(i.opcode, a, b)
     low, high = (-(1 << t.bits - 1), 1 << t.bits - 1) if t.is_signed else (0, 1 << t.bits)

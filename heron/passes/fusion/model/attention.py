@@ -18,7 +18,7 @@ from heron.hlo.facts import contracts, is_view
 from heron.hlo.ir import types
 from heron.hlo.ir.computation import Computation
 from heron.hlo.ir.instruction import Instruction
-from heron.passes.fusion.model.tiled import PRODUCTS, has_form, is_row_reduce, needed, unfit
+from heron.passes.fusion.model.tiled import FREE, MOVES, PRODUCTS, has_form, is_row_reduce, needed, unfit
 from heron.records import dataclass
 
 #: the rows' products are also of types that matrix units would round: these are done by plain arithmetic
@@ -26,7 +26,7 @@ _PRODUCTS = PRODUCTS | {types.F32: (types.F32,)}
 #: what attention has before its second product, a bit for each, and what may stand there beside elementwise ops
 _MARKS = {"dot": 1, "reduce": 2, "exponential": 4}
 _ALL = sum(_MARKS.values())
-_BETWEEN = frozenset({"reduce", "broadcast", "reshape", "bitcast", "transpose", "slice"})
+_BETWEEN = MOVES | FREE | {"reduce"}
 
 
 class Rows(NamedTuple):

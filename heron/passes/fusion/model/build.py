@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Collection, Sequence
 
-from heron.analysis.fusion.iteration_space import BY_INPUT, hero_of
+from heron.analysis.fusion.iteration_space import hero_of
+from heron.hlo.facts import is_over_operand
 from heron.hlo.ir.computation import Computation
 from heron.hlo.ir.instruction import Instruction
 from heron.hlo.ir.shape import tuple_
@@ -36,7 +37,7 @@ def fuse(roots: Sequence[Instruction], members: Collection[Instruction], prefix:
 
 def kind_and_name(hero: Instruction) -> tuple[str, str]:
     """The kind of a fusion and the name it gets after the instruction that its kernel is shaped after."""
-    by_input = hero.opcode in BY_INPUT
+    by_input = is_over_operand(hero)
     name = f"{'input' if by_input else 'loop'}_{hero.opcode}_fusion"
     return "kInput" if by_input else "kLoop", name.replace("-", "_")
 

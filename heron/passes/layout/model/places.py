@@ -26,8 +26,6 @@ Place = tuple[Instruction, ShapeIndex]
 
 #: ops of which all results have one order
 _VARIADIC = frozenset({"reduce"})
-#: ops that realise a difference of orders themselves: no copy is needed before them
-MOVERS = frozenset({"transpose", "copy"})
 
 
 @dataclass(eq=False)
@@ -151,7 +149,7 @@ class Places:
 
         for c in self.computations:
             for i in c.instructions:
-                for a, b in _same_memory(i) if i.opcode in _JOINS else ():
+                for a, b in _same_memory(i):
                     one, other = find(a), find(b)
                     parents.setdefault(one, one)
                     parents[other] = one
@@ -305,33 +303,59 @@ def _passed(i: Instruction) -> Iterator[tuple[int, Instruction]]:
             yield from ((n, c.parameters[0]) for n, c in enumerate(i.called, 1))
 
 
-#: ops that make one value of several places
-_JOINS = frozenset("call conditional copy get-tuple-element opt-barrier tuple while".split()) | _VARIADIC
-
-
 def _same_memory(i: Instruction) -> Iterator[tuple[Place, Place]]:
     """Pairs of places that are one: parts of tuples handed on, and what is called with them."""
-    if i.opcode == "get-tuple-element":
-        yield from _pairs(i, i.operands[0], (i.attrs["index"],))
-    elif i.opcode == "tuple":
-        for n, o in enumerate(i.operands):
-            if o.shape.is_tuple:
-                yield from _pairs(o, i, (n,))
-    elif i.opcode == "while":
-        body, condition = i.attrs["body"], i.attrs["condition"]
-        for other in (body.root, body.parameters[0], condition.parameters[0]):
-            yield from _pairs(i, other)
-    elif i.opcode in ("call", "conditional"):
-        for c in i.called:
-            yield from _pairs(i, c.root)
-    elif i.opcode in _VARIADIC and i.shape.is_tuple:
-        for n in range(1, len(i.shape.tuple_shapes or ())):
-            yield (i, (0,)), (i, (n,))
-    elif i.opcode in ("copy", "opt-barrier") and i.shape.is_tuple:
-        yield from _pairs(i, i.operands[0])
+    joins = _JOINS.get(i.opcode)
+    if joins is None:
+        return
+    yield from joins(i)
     for n, p in _passed(i):
         if p.shape.is_tuple:
             yield from _pairs(i.operands[n], p)
+
+
+def _taken_out(i: Instruction) -> Iterator[tuple[Place, Place]]:
+    yield from _pairs(i, i.operands[0], (i.attrs["index"],))
+
+
+def _packed(i: Instruction) -> Iterator[tuple[Place, Place]]:
+    for n, o in enumerate(i.operands):
+        if o.shape.is_tuple:
+            yield from _pairs(o, i, (n,))
+
+
+def _carried(i: Instruction) -> Iterator[tuple[Place, Place]]:
+    body, condition = i.attrs["body"], i.attrs["condition"]
+    for other in (body.root, body.parameters[0], condition.parameters[0]):
+        yield from _pairs(i, other)
+
+
+def _returned(i: Instruction) -> Iterator[tuple[Place, Place]]:
+    for c in i.called:
+        yield from _pairs(i, c.root)
+
+
+def _given_alike(i: Instruction) -> Iterator[tuple[Place, Place]]:
+    for n in range(1, len(i.shape.tuple_shapes or ())):
+        yield (i, (0,)), (i, (n,))
+
+
+def _forwarded(i: Instruction) -> Iterator[tuple[Place, Place]]:
+    if i.shape.is_tuple:
+        yield from _pairs(i, i.operands[0])
+
+
+#: ops that make one value of several places, and the pairs of these
+_JOINS = {
+    "get-tuple-element": _taken_out,
+    "tuple": _packed,
+    "while": _carried,
+    "call": _returned,
+    "conditional": _returned,
+    "copy": _forwarded,
+    "opt-barrier": _forwarded,
+    **dict.fromkeys(_VARIADIC, _given_alike),
+}
 
 
 def _pairs(a: Instruction, b: Instruction, at: ShapeIndex = ()) -> Iterator[tuple[Place, Place]]:

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from heron.hlo.facts import having
+from heron.hlo.ir.op import Trait
 from heron.records import dataclass
 
 if TYPE_CHECKING:
@@ -25,13 +27,11 @@ class Preferences:
     line: int
 
 
-#: nothing is computed, or every element by itself, or along dimensions that may lie anywhere
-_PLAIN = "concatenate copy dynamic-slice dynamic-update-slice opt-barrier pad reverse slice".split()
-
+_PLAIN = having(Trait.ANY_ORDER)
 #: the code of transforms wants row-major lines; LAPACK's wrappers copy each matrix anyway; BLAS swaps its operands
-CPU = Preferences(frozenset(_PLAIN), frozenset({"custom-call"}), turned_products=True, line=64)
+CPU = Preferences(_PLAIN, frozenset({"custom-call"}), turned_products=True, line=64)
 #: cuFFT has strides between elements and between lines; cuSOLVER's matrices are copied; cuBLAS swaps its operands
-GPU = Preferences(frozenset((*_PLAIN, "fft")), frozenset({"custom-call"}), turned_products=True, line=32)
+GPU = Preferences(_PLAIN | {"fft"}, frozenset({"custom-call"}), turned_products=True, line=32)
 
 
 def preferences(target: Target | None) -> Preferences:

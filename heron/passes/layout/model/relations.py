@@ -8,16 +8,13 @@ is possible only where every operand has an ``up`` for it.
 from __future__ import annotations
 
 from heron.hlo.calls.declared import takes_any_order
-from heron.hlo.facts import updates_operand
+from heron.hlo.facts import has_start_operands, updates_operand
 from heron.hlo.ir.instruction import Instruction
 from heron.hlo.ir.shape import Shape
 from heron.passes.layout.model.orders import Order, in_order, order, same_place
 from heron.passes.layout.model.preferences import Preferences
 from heron.passes.layout.reshape_decomposer import view_of
 from heron.records import dataclass
-
-#: ops that loops use to go through an array part by part
-_STEPPING = frozenset({"dynamic-slice", "dynamic-update-slice"})
 
 
 @dataclass(frozen=True, slots=True)
@@ -169,7 +166,7 @@ def _among(rank: int, dims: list[int]) -> Order:
 def relation_of(i: Instruction, n: int, likes: Preferences) -> Relation | None:
     """The relation between operand `n`, an array, and the result; None if any two layouts fit."""
     x = i.operands[n].shape.bare
-    if i.opcode in _STEPPING and not n and i.opcode in likes.one_order:
+    if has_start_operands(i.op) and not n and i.opcode in likes.one_order:
         return Stepped(x, i.operands[1].shape.dims if updates_operand(i) else i.shape.dims, likes.line)
     if i.op.is_elementwise or i.opcode in likes.one_order:
         return Relation(x) if x.rank == i.shape.rank else _rows(x)

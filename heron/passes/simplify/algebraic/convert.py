@@ -5,7 +5,9 @@ from __future__ import annotations
 import ml_dtypes
 
 from heron.hlo.exact import holds_all
+from heron.hlo.facts import having, is_additive
 from heron.hlo.ir.instruction import Instruction
+from heron.hlo.ir.op import Trait
 from heron.hlo.ir.types import ElementType
 from heron.passes.rewriting.rules import Builder, rule
 
@@ -67,7 +69,7 @@ def bitcast_of_bitcast(i: Instruction, b: Builder) -> Instruction | None:
     return None
 
 
-@rule("convert", operand=("add", "subtract", "multiply", "divide", "remainder"), layouts="free")
+@rule("convert", operand=having(Trait.ADDS, Trait.SCALES) | {"remainder"}, layouts="free")
 def compute_in_the_narrow_type(i: Instruction, b: Builder) -> Instruction | None:
     """convert(convert(x) + convert(y)) == x + y for integers, likewise -, *, and / and % of unsigned ones
 
@@ -82,7 +84,9 @@ def compute_in_the_narrow_type(i: Instruction, b: Builder) -> Instruction | None
     wide = f.shape.element_type
     if len(f.users) > 1 or not (narrow.is_integer and wide.is_integer and 8 <= narrow.bits < wide.bits):
         return None
-    if narrow.is_signed != wide.is_signed or (f.opcode in ("divide", "remainder") and narrow.is_signed):
+    if narrow.is_signed != wide.is_signed:
+        return None
+    if narrow.is_signed and not (is_additive(f) or f.opcode == "multiply"):  # -128 / -1 is 128 in the wide type only
         return None
     if any(o.opcode != "convert" or o.operands[0].shape.element_type is not narrow for o in f.operands):
         return None

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from heron.hlo.facts import reshapings
 from heron.hlo.ir.instruction import Instruction
 from heron.passes.rewriting.dimensions import common_groups, reshaped_broadcast, squeezed
 from heron.passes.rewriting.rules import Builder, rule
@@ -153,7 +154,7 @@ def reshape_of_update(i: Instruction, b: Builder) -> Instruction | None:
     return b.add("dynamic-update-slice", [b.reshape(x, i.shape.dims), b.reshape(u, sizes), *moved], i.shape)
 
 
-@rule("reshape", "transpose", operand=("reshape", "transpose"))
+@rule("reshape", "transpose", operand=reshapings())
 def chain_to_nothing(i: Instruction, b: Builder) -> Instruction | None:
     """transpose(reshape(transpose(x))) == x, and the like: where sizes of 1 come and go and all else returns
 
@@ -178,7 +179,7 @@ def chain_to_nothing(i: Instruction, b: Builder) -> Instruction | None:
             return None
         if places == list(range(len(order))) and x.shape.dims == i.shape.dims:
             return x
-        if x.opcode not in ("reshape", "transpose"):
+        if x.opcode not in reshapings():
             return None
         at = x
     return None
