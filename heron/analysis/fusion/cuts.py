@@ -3,7 +3,7 @@ slices."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from itertools import accumulate, pairwise
 from math import prod
 from typing import NamedTuple
@@ -82,21 +82,7 @@ def cuts_of(fusion: Fusion, strided: bool = False) -> Cuts | None:
     dims = fusion.outputs[0].shape.dims
     if any(o.shape.dims != dims for o in fusion.outputs):
         return None
-    joints = list(_joints(fusion.roots, dims if strided else ()))
-    pad = next((j for j in joints if j.i.opcode == "pad"), None)
-    step = 1 if pad is None else _gap(pad.i, pad.dimension)
-    hero: Instruction | None = None
-    dimension, borders = -1, [set[int]() for _ in range(step)]
-    if pad is not None:
-        hero, dimension = pad.i, pad.dimension
-        for found in borders:
-            found |= {0, dims[dimension]}
-    for joint in joints:
-        seen = _borders(dims, joint, step)
-        if seen is not None and (hero is None or seen[0] == dimension):
-            hero, dimension = hero or joint.i, seen[0]
-            for rest, found in seen[1].items():
-                borders[rest] |= found
+    hero, dimension, borders = _cut_at_joints(list(_joints(fusion.roots, dims if strided else ())), dims)
     if hero is None and strided:
         hero, dimension = _cut_at_edges(fusion.roots, dims, borders[0])
     if hero is None:
@@ -104,6 +90,24 @@ def cuts_of(fusion: Fusion, strided: bool = False) -> Cuts | None:
     cuts = Cuts(hero, dimension, tuple(tuple(sorted(b)) for b in borders))
     pieces = len(cuts.boxes)
     return cuts if 1 < pieces <= MAX_PIECES and pieces * len(fusion.computation) <= MAX_INSTRUCTIONS else None
+
+
+def _cut_at_joints(joints: Sequence[_Joint], dims: tuple[int, ...]) -> tuple[Instruction | None, int, list[set[int]]]:
+    """The first op that cuts, its dimension, and where it and others cut that dimension: by rests of division by the
+    step of a pad."""
+    pad = next((j for j in joints if j.i.opcode == "pad"), None)
+    hero: Instruction | None = None
+    dimension, borders = -1, [set[int]()]
+    if pad is not None:
+        hero, dimension = pad.i, pad.dimension
+        borders = [{0, dims[dimension]} for _ in range(_gap(hero, dimension))]
+    for joint in joints:
+        seen = _borders(dims, joint, len(borders))
+        if seen is not None and (hero is None or seen[0] == dimension):
+            hero, dimension = hero or joint.i, seen[0]
+            for rest, found in seen[1].items():
+                borders[rest] |= found
+    return hero, dimension, borders
 
 
 def _joints(roots: Iterable[Instruction], padded: tuple[int, ...]) -> Iterator[_Joint]:

@@ -28,7 +28,7 @@ from heron.analysis.indexing.hlo_maps import (
 )
 from heron.analysis.indexing.positions import position_sum
 from heron.analysis.indexing.simplify import Simplifier, simplifier
-from heron.hlo.facts import is_tuple_op
+from heron.hlo.facts import is_given, is_tuple_op
 from heron.hlo.ir.instruction import Instruction
 from heron.hlo.ir.shape import Shape
 from heron.records import dataclass
@@ -135,24 +135,32 @@ def walk(
         if (i, at) in seen:
             continue
         seen.add((i, at))
-        called = i in partition.functions
-        if not called and is_tuple_op(i):
-            stack.extend((o, at) for o in i.operands)
-        elif i.opcode == "parameter" or (i.opcode == "constant" and not called):
-            address = ranges.simplify(linearize(to_memory(i.shape, at), memory_sizes(i.shape)))
-            found.append(Read(i, at, address))
-        elif not called and i.opcode == "concatenate" and (part := concatenated_part(i, at, ranges)) is not None:
-            stack.append(part)
-        elif not called and i.opcode == "pad" and (part := _padded_part(i, at, ranges)) is not None:
-            stack.append(part)
-        elif not called and stop is None and (position := _position(i, at)) is not None:
-            found.append(Read(i, at, None, ranges.simplify(position)))
-        elif called or not moves_elements(i) or (stop is not None and stop(i, at)):
-            found.append(Read(i, at, None))
+        called = i in partition.functions and i.opcode != "parameter"
+        step = Read(i, at, None) if called else _step(i, at, ranges, stop)
+        if isinstance(step, Read):
+            found.append(step)
         else:
-            for n, operand in enumerate(i.operands):
-                stack.append((operand, tuple(ranges.simplify(e) for e in operand_index(i, n, at))))
+            stack.extend(step)
     return found
+
+
+def _step(
+    i: Instruction, at: Index, ranges: Simplifier, stop: Callable[[Instruction, Index], bool] | None
+) -> Read | list[tuple[Instruction, Index]]:
+    """The read that the walk ends with at `i`, or the operands it goes on to, and where these are read."""
+    if is_tuple_op(i):
+        return [(o, at) for o in i.operands]
+    if is_given(i):
+        return Read(i, at, ranges.simplify(linearize(to_memory(i.shape, at), memory_sizes(i.shape))))
+    part = _PARTS[i.opcode](i, at, ranges) if i.opcode in _PARTS else None
+    if part is not None:
+        return [part]
+    position = _position(i, at) if stop is None else None
+    if position is not None:
+        return Read(i, at, None, ranges.simplify(position))
+    if not moves_elements(i) or (stop is not None and stop(i, at)):
+        return Read(i, at, None)
+    return [(o, tuple(ranges.simplify(e) for e in operand_index(i, n, at))) for n, o in enumerate(i.operands)]
 
 
 def concatenated_part(i: Instruction, at: Index, ranges: Simplifier) -> tuple[Instruction, Index] | None:
@@ -184,6 +192,9 @@ def _padded_part(i: Instruction, at: Index, ranges: Simplifier) -> tuple[Instruc
             return padding, ()
         shows_all &= least <= low and high <= most
     return (source, tuple(ranges.simplify(e) for e in where)) if shows_all else None
+
+
+_PARTS = {"concatenate": concatenated_part, "pad": _padded_part}
 
 
 # -- cutting dimensions ------------------------------------------------------------------------------------------------

@@ -173,12 +173,9 @@ def groups_of(fusion: Fusion) -> dict[tuple[tuple[int, ...], tuple[int, ...]], l
 def form_of(fusion: Fusion) -> ReductionForm | str:
     """The reductions a fusion consists of, or why it is of no form this emitter knows."""
     groups = groups_of(fusion)
-    for (sizes, _), members in groups.items():
-        if not prod(sizes):
-            return f"'{members[0].name}' reduces nothing"
-        ordered = next((i for i in members if not in_any_order(i)), None)
-        if ordered is not None:
-            return f"'{ordered.name}' combines elements in their order"
+    refused = next(filter(None, (_refusal(sizes, members) for (sizes, _), members in groups.items())), None)
+    if refused is not None:
+        return refused
     order = fusion.computation.post_order()
     places = {key: _places(order, members) for key, members in groups.items()}
     above = {key: _above(order, members) for key, members in groups.items()}
@@ -204,12 +201,22 @@ def form_of(fusion: Fusion) -> ReductionForm | str:
             after[beside].append(n)
         elif count:
             loose.append(n)
+    if not groups:
+        return "there is no reduce"
     found: list[Reduction] = []
     for key, members in groups.items():
         sizes, reduced = key
         every = tuple(range(len(sizes)))
         found.append(Reduction(tuple(members), every, sizes, reduced, tuple(side[key]), tuple(after[key]), places[key]))
-    return ReductionForm(tuple(found), tuple(loose)) if found else "there is no reduce"
+    return ReductionForm(tuple(found), tuple(loose))
+
+
+def _refusal(sizes: tuple[int, ...], members: Sequence[Instruction]) -> str:
+    """Why this emitter does not combine arrays of these sizes by the reduces `members`; empty if it does."""
+    if not prod(sizes):
+        return f"'{members[0].name}' reduces nothing"
+    ordered = next((i for i in members if not in_any_order(i)), None)
+    return "" if ordered is None else f"'{ordered.name}' combines elements in their order"
 
 
 def _results(sizes: tuple[int, ...], reduced: tuple[int, ...]) -> int:

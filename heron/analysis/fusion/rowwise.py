@@ -64,13 +64,10 @@ def rows_of(fusion: Fusion) -> RowwiseForm | None:
     """The row-wise kernel of a fusion; None if it is none, or if no value of a row needs a reduction of that row."""
     order = fusion.computation.post_order()
     reduces = tuple(i for i in order if i.opcode == "reduce")
-    if not reduces or not all(map(in_any_order, reduces)):
+    if not _same_rows(reduces):
         return None
     dims = reduces[0].operands[0].shape.dims
     kept = len(dims) - len(reduces[0].dimensions)
-    row = tuple(range(kept, len(dims)))
-    if any(i.operands[0].shape.dims != dims or tuple(sorted(i.dimensions)) != row for i in reduces):
-        return None
     wide = tuple(n for n, o in enumerate(fusion.outputs) if o.shape.dims == dims)
     narrow = tuple(n for n, o in enumerate(fusion.outputs) if o.shape.dims == dims[:kept])
     if len(wide) + len(narrow) != len(fusion.outputs) or any(o.part is not None for o in fusion.outputs):
@@ -83,6 +80,15 @@ def rows_of(fusion: Fusion) -> RowwiseForm | None:
     if not all(_by_rows(i, dims[:kept], cut) for i in reduces) or not _needed(fusion, wide, reduces):
         return None
     return RowwiseForm(dims, kept, reduces, wide, narrow, cut)
+
+
+def _same_rows(reduces: Sequence[Instruction]) -> bool:
+    """Whether there are reduces, and all combine the last dimensions of arrays of one size, in any order."""
+    if not reduces or not all(map(in_any_order, reduces)):
+        return False
+    dims, count = reduces[0].operands[0].shape.dims, len(reduces[0].dimensions)
+    row = tuple(range(len(dims) - count, len(dims)))
+    return all(i.operands[0].shape.dims == dims and tuple(sorted(i.dimensions)) == row for i in reduces)
 
 
 def _by_rows(i: Instruction, rows: tuple[int, ...], cut: Partition) -> bool:

@@ -24,14 +24,9 @@ _MOST_OF_ROW = 8
 
 def is_small_product(i: Instruction) -> bool:
     """Whether `i` is a product of small or thin matrices, row-major and of one type."""
-    if i.opcode != "dot" or len(i.operands) != 2 or i.attrs.get("algorithm"):
+    if not _is_plain(i):
         return False
     lhs, rhs = (o.shape for o in i.operands)
-    t = i.shape.element_type
-    if not (t.is_complex or t.bits in (32, 64)) or not i.shape.num_elements:
-        return False
-    if not all(s.element_type is t and not any(s.dynamic) and _row_major(s) for s in (lhs, rhs, i.shape)):
-        return False
     k = prod(lhs.dims[d] for d in i.lhs_contracting_dims or ())
     batch = prod(lhs.dims[d] for d in i.lhs_batch_dims or ())
     if not 1 < k <= _MOST_SUMMED:
@@ -42,6 +37,17 @@ def is_small_product(i: Instruction) -> bool:
     if min(m, n) == 1 and k <= _MOST_OF_ROW:
         return True
     return _in_vectors(i, n) and min(m, n) <= _MOST_LINES and (batch == 1 or max(m, n) <= _MOST_LINES)
+
+
+def _is_plain(i: Instruction) -> bool:
+    """Whether `i` is a product of row-major matrices of one type, for which no algorithm is asked."""
+    if i.opcode != "dot" or len(i.operands) != 2 or i.attrs.get("algorithm"):
+        return False
+    t = i.shape.element_type
+    if not (t.is_complex or t.bits in (32, 64)) or not i.shape.num_elements:
+        return False
+    shapes = [i.shape, *(o.shape for o in i.operands)]
+    return all(s.element_type is t and not any(s.dynamic) and _row_major(s) for s in shapes)
 
 
 def _in_vectors(i: Instruction, columns: int) -> bool:

@@ -78,11 +78,15 @@ class Attributes(Cursor):
             return FunctionType(*self.signature())
         if first == "-" or first.isdigit():
             return self.number()
+        return self.type() if first == "!" else self._named(token)
+
+    def _named(self, token: str) -> Any:
+        """An attribute that begins with a word."""
         if token[:6] == "dense<":
             return self._dense()
         if token[:6] == "array<":
             return self._array()
-        if token[:7] == "tensor<" or token == "tuple" or first == "!":
+        if token[:7] == "tensor<" or token == "tuple":
             return self.type()
         if token[:4] == "loc(" or token == "loc":
             self.n += 1

@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from heron.hlo.ir.computation import Computation
     from heron.hlo.ir.evaluation import Evaluation
     from heron.hlo.ir.instruction import Instruction
+    from heron.hlo.ir.types import ElementType
 
 
 def need_reduction(i: Instruction, operands: tuple[Shape, ...], body: Computation) -> tuple[Shape, ...]:
@@ -36,7 +37,16 @@ def need_reduction(i: Instruction, operands: tuple[Shape, ...], body: Computatio
         if init.rank:
             reject(i, f"operand {count + n}, an initial value, must be a scalar", f"it is {init}")
     types = [init.element_type for init in inits]
-    parameters = body.parameters
+    _need_reducer(i, body, types)
+    for n, (s, t) in enumerate(zip(arrays, types, strict=True)):
+        if s.element_type.kind != t.kind:
+            reject(i, f"operand {n} is not of its initial value's kind", f"{s.element_type} and {t}")
+    return tuple(s if s.element_type is t else s.with_type(t) for s, t in zip(arrays, types, strict=True))
+
+
+def _need_reducer(i: Instruction, body: Computation, types: Sequence[ElementType]) -> None:
+    """Rejects a reducer that does not make a scalar of each type of two of it."""
+    parameters, count = body.parameters, len(types)
     if len(parameters) != 2 * count:
         reject(i, f"the reducer takes {len(parameters)} parameters", f"{2 * count} are needed")
     for n, p in enumerate(parameters):
@@ -46,10 +56,6 @@ def need_reduction(i: Instruction, operands: tuple[Shape, ...], body: Computatio
     parts = gives.tuple_shapes if gives.tuple_shapes is not None else (gives,)
     if len(parts) != count or any(p.bare is not scalar(t).bare for p, t in zip(parts, types, strict=True)):
         reject(i, f"the reducer returns {gives}", f"{', '.join(f'{t}[]' for t in types)} is needed")
-    for n, (s, t) in enumerate(zip(arrays, types, strict=True)):
-        if s.element_type.kind != t.kind:
-            reject(i, f"operand {n} is not of its initial value's kind", f"{s.element_type} and {t}")
-    return tuple(s if s.element_type is t else s.with_type(t) for s, t in zip(arrays, types, strict=True))
 
 
 def _is_plain(s: Shape, init: Shape, body: Computation) -> bool:

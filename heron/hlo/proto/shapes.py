@@ -11,6 +11,7 @@ from heron.hlo.ir import shape as shapes
 from heron.hlo.ir import types
 from heron.hlo.ir.layout import Layout
 from heron.hlo.ir.shape import BUFFER, UNBOUNDED, Shape
+from heron.hlo.ir.types import ElementType
 from heron.hlo.proto.schema import MESSAGES, Message
 from heron.hlo.text.shapes import MAX_BYTES, MAX_RANK
 
@@ -135,23 +136,26 @@ class ShapeReader:
         element_type = _TYPES.get(number)
         if element_type is None:
             raise HeronError("PROTO003", f"element type {number} of a shape is unknown")
-        dynamic = tuple(proto.is_dynamic_dimension)
-        dims = tuple(proto.dimensions)
-        unbounded = [n for n, (d, dyn) in enumerate(zip(dims, dynamic, strict=False)) if d == _ANY_SIZE and dyn]
         if not element_type.byte_size:
             return shapes.array(element_type)
-        size = element_type.byte_size
-        for n, d in enumerate(dims):
-            size *= max(d, 1)
-            if (d < 0 and n not in unbounded) or size > MAX_BYTES or len(dims) > MAX_RANK:
-                why = f"dimensions {list(dims[:8])}"
-                raise HeronError("PROTO003", f"a shape of {element_type} has impossible dimensions", why=why)
-        if dynamic and len(dynamic) != len(dims):
-            raise HeronError("PROTO003", f"{len(dynamic)} dynamic flags for {len(dims)} dimensions")
-        if unbounded:
-            dims = tuple(UNBOUNDED if n in unbounded else d for n, d in enumerate(dims))
+        dynamic = tuple(proto.is_dynamic_dimension)
+        dims = _read_dims(tuple(proto.dimensions), dynamic, element_type)
         layout = _read_layout(proto.layout, len(dims)) if proto.HasField("layout") else None
         return shapes.array(element_type, dims, layout, dynamic)
+
+
+def _read_dims(dims: tuple[int, ...], dynamic: tuple[bool, ...], element_type: ElementType) -> tuple[int, ...]:
+    """Sizes as shapes have them. Raises PROTO003 for those no array has."""
+    unbounded = [n for n, (d, dyn) in enumerate(zip(dims, dynamic, strict=False)) if d == _ANY_SIZE and dyn]
+    size = element_type.byte_size
+    for n, d in enumerate(dims):
+        size *= max(d, 1)
+        if (d < 0 and n not in unbounded) or size > MAX_BYTES or len(dims) > MAX_RANK:
+            why = f"dimensions {list(dims[:8])}"
+            raise HeronError("PROTO003", f"a shape of {element_type} has impossible dimensions", why=why)
+    if dynamic and len(dynamic) != len(dims):
+        raise HeronError("PROTO003", f"{len(dynamic)} dynamic flags for {len(dims)} dimensions")
+    return tuple(UNBOUNDED if n in unbounded else d for n, d in enumerate(dims))
 
 
 def _read_layout(proto: Message, rank: int) -> Layout:

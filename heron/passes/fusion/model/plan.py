@@ -131,14 +131,7 @@ class Planner:
                 self._into_some(i, [x for x in counts if x[0] is not group], group.root, groups)
                 return False
         before = separate(self.machine, i, len(counts))
-        after = sum(inside(self.machine, i, counts))
-        again = sum(n for _, n in counts) - i.shape.num_elements * len(counts)
-        called = sum(n for group, n in counts if group.copies_of(i, groups[group]) > 1)
-        if (again > 0 or called) and not made_of_nothing(i):  # with all that an element of it is computed from
-            work = element_flops(i) + self._below(i, element_flops)
-            after += max(again, 0.0) * work / self.machine.flops_per_byte
-            if called and self._code_below(i) > _MOST_INLINE:
-                after += called * (LANES - 1) * work / self.machine.flops_per_byte
+        after = sum(inside(self.machine, i, counts)) + self._repeated(i, counts, groups)
         names = ", ".join([g.root.name for g in groups])
         if after > before and not made_of_nothing(i):
             times = sum(n for _, n in counts) / max(1, i.shape.num_elements)
@@ -153,6 +146,21 @@ class Planner:
             why += ": it reads no memory"
         self.tell(True, why, i, names, before, after)
         return True
+
+    def _repeated(
+        self, i: Instruction, counts: list[tuple[Group, float]], readers: dict[Group, list[Instruction]]
+    ) -> float:
+        """The cost, in bytes, of computing elements of `i` more than once, with all that they are computed from.
+        ``counts``, ``readers``: as in `_into_some`."""
+        again = sum(n for _, n in counts) - i.shape.num_elements * len(counts)
+        called = sum(n for group, n in counts if group.copies_of(i, readers[group]) > 1)
+        if again <= 0 and not called or made_of_nothing(i):
+            return 0.0
+        work = element_flops(i) + self._below(i, element_flops)
+        cost = max(again, 0.0) * work / self.machine.flops_per_byte
+        if called and self._code_below(i) > _MOST_INLINE:
+            cost += called * (LANES - 1) * work / self.machine.flops_per_byte
+        return cost
 
     def _into_some(
         self,

@@ -180,18 +180,20 @@ def _is_row_major(i: Instruction) -> bool:
 
 def has_form(i: Instruction) -> bool:
     """Whether an op can be done on tiles."""
-    if not i.shape.is_array or i.control_predecessors or i.control_successors or i.extras and stays_alone(i):
+    if i.control_predecessors or i.control_successors or i.extras and stays_alone(i) or i.op.has_side_effect:
         return False
-    if i.shape.element_type not in _TYPES or not is_static(i) or not _is_row_major(i) or i.op.has_side_effect:
+    if not _is_tile(i) or any(not o.shape.is_array or o.shape.element_type not in _READ_TYPES for o in i.operands):
         return False
-    for o in i.operands:
-        if not o.shape.is_array or o.shape.element_type not in _READ_TYPES:
-            return False
     if i.opcode in MOVES or is_generated(i) or i.opcode == "concatenate":
         return all(_is_row_major(o) for o in i.operands)
     if i.opcode == "power" and i.shape.element_type.is_integer:
         return False
     return i.op.is_elementwise and (i.opcode not in _SCALAR_ONLY or _renames(i))
+
+
+def _is_tile(i: Instruction) -> bool:
+    """Whether parts of the result of `i` may be tiles."""
+    return i.shape.is_array and i.shape.element_type in _TYPES and is_static(i) and _is_row_major(i)
 
 
 def _renames(i: Instruction) -> bool:
