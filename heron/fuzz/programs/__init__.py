@@ -1,4 +1,4 @@
-"""The generator of programs: state and arithmetic in `program`, the other steps by family."""
+"""The generator of programs: `program` makes one, of the steps that each family has."""
 
 from heron.fuzz.programs.program import ALL_TYPES, Program, program
 

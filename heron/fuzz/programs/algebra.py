@@ -11,7 +11,7 @@ from math import prod
 
 import numpy as np
 
-from heron.fuzz.programs.program import MAX_ELEMENTS, Facts, State, epsilon, exact_limit, top
+from heron.fuzz.programs.state import MAX_ELEMENTS, Facts, State, epsilon, exact_limit, top
 from heron.hlo.ir.computation import Computation
 from heron.hlo.ir.instruction import Instruction
 from heron.hlo.ir.shape import Shape, row_major, scalar

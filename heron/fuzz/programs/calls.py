@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from math import prod
 
-from heron.fuzz.programs.program import MAX_ELEMENTS, State, epsilon, exact_limit, top
+from heron.fuzz.programs.state import MAX_ELEMENTS, State, epsilon, exact_limit, top
 from heron.hlo.builder import Builder
 from heron.hlo.ir.computation import Computation
 from heron.hlo.ir.instruction import Instruction

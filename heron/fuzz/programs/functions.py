@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from heron.fuzz.programs.program import State, epsilon, exact_limit, top
+from heron.fuzz.programs.state import State, epsilon, exact_limit, top
 from heron.hlo.ir.instruction import Instruction
 from heron.hlo.ir.types import F32, F64, S8, S16, S32, S64, U8, U16, U32, U64
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from math import prod
 
-from heron.fuzz.programs.program import MAX_ELEMENTS, SIZES, Facts, State
+from heron.fuzz.programs.state import MAX_ELEMENTS, SIZES, Facts, State
 from heron.hlo.ir.instruction import Instruction
 from heron.hlo.ir.shape import row_major
 from heron.hlo.ir.types import S32

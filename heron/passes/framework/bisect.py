@@ -12,9 +12,11 @@ from typing import Any
 from heron.errors import HeronError
 from heron.hlo.ir.instruction import Instruction
 from heron.hlo.ir.module import Module
+from heron.hlo.verifier import VerifierOptions, verify
 from heron.options import Options
 from heron.passes.framework.base import Pass
 from heron.passes.framework.changes import diff
+from heron.passes.framework.checks import ValueCheck
 from heron.passes.framework.context import PassContext
 from heron.passes.framework.pipeline import Pipeline
 from heron.records import dataclass
@@ -152,8 +154,6 @@ class Bisection:
 
 def values_check(module: Module) -> Check:
     """Whether a module verifies and gives what `module` gives, on seeded inputs, by the evaluator."""
-    from heron.passes.framework.checks import ValueCheck
-
     reference = ValueCheck(module)
 
     def check(changed: Module) -> str | None:
@@ -164,8 +164,6 @@ def values_check(module: Module) -> Check:
 
 def verify_check(module: Module) -> str | None:
     """The verifier's message about a module."""
-    from heron.hlo.verifier import VerifierOptions, verify
-
     try:
         verify(module, VerifierOptions(scheduled=module.is_scheduled))
     except HeronError as error:

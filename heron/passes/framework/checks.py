@@ -9,9 +9,11 @@ import numpy as np
 
 from heron import files
 from heron.errors import HeronError
+from heron.evaluator import evaluate_devices
 from heron.hlo.ir.instruction import Instruction
 from heron.hlo.ir.module import Module
 from heron.hlo.ir.types import ElementType
+from heron.hlo.verifier import VerifierOptions, verify
 from heron.passes.framework.shares import is_partitioned, joined, shares
 
 if TYPE_CHECKING:
@@ -32,8 +34,6 @@ def dump(module: Module, folder: str, number: int, pass_name: str) -> None:
 
 def verify_after(pass_name: str, module: Module, has_layouts: bool = False) -> None:
     """Raise PASS007 when `module` does not verify: its layouts too once it has some, its order once it is scheduled."""
-    from heron.hlo.verifier import VerifierOptions, verify
-
     try:
         verify(module, VerifierOptions(layout_sensitive=has_layouts, scheduled=module.is_scheduled))
     except HeronError as error:
@@ -215,15 +215,11 @@ def _evaluate(module: Module, inputs: list[list[np.ndarray]]) -> list[np.ndarray
 
 def _rows(module: Module, inputs: list[list[np.ndarray]]) -> list[list[np.ndarray]]:
     """The outputs of each device."""
-    from heron.evaluator import evaluate_devices
-
     return evaluate_devices(module, inputs)
 
 
 def _values_of(module: Module, names: set[str], inputs: list[list[np.ndarray]]) -> dict[tuple[int, str], Any]:
     """Values of the entry's instructions of those names by device and name, in the order they are computed."""
-    from heron.evaluator import evaluate_devices
-
     found: dict[tuple[int, str], Any] = {}
 
     def keep(device: Device, i: Instruction, value: Any) -> None:

@@ -9,6 +9,7 @@ from dataclasses import field
 import numpy as np
 
 from heron import targets
+from heron.compiling import compile
 from heron.errors import HeronError
 from heron.hlo.ir.module import Module
 from heron.options import Options
@@ -30,8 +31,6 @@ class Crashes(Check):
     kinds = ("error", LOST)
 
     def look(self, module: Module, inputs: Sequence[np.ndarray]) -> Finding:
-        from heron.compiling import compile
-
         try:
             machine = targets.get(running.target_name(self.target))
             executable = compile(module, machine, self.settings.replace(cache=False))

@@ -9,8 +9,11 @@ from typing import Any
 import numpy as np
 
 from heron import targets
+from heron.backends.compiler import machine_for
+from heron.evaluator import evaluate
 from heron.hlo.ir.module import Module
 from heron.options import Options
+from heron.passes.framework.bisect import Bisection
 from heron.passes.framework.checks import difference, excess
 from heron.records import dataclass
 from heron.reduce.checks import running
@@ -85,10 +88,6 @@ def _the(machine: str) -> str:
 
 def culprit(module: Module, inputs: Sequence[np.ndarray], target: str, options: Options) -> str:
     """The first pass of the target's pipelines that changes the values, with its rewrite; empty when none does."""
-    from heron.backends.compiler import machine_for
-    from heron.evaluator import evaluate
-    from heron.passes.framework.bisect import Bisection
-
     machine = targets.get(running.target_name(target))
     wanted = evaluate(module, *inputs)
 

@@ -6,7 +6,11 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from heron import peer
+from heron.compiling import compile
+from heron.evaluator import evaluate
 from heron.hlo.ir.module import Module
+from heron.hlo.text import print_module
 from heron.options import Options
 
 EVALUATOR, XLA, SIMULATOR = "evaluator", "xla", "sim"
@@ -22,14 +26,8 @@ def target_name(machine: str) -> str:
 def outputs(machine: str, module: Module, inputs: Sequence[np.ndarray], options: Options) -> list[np.ndarray]:
     """The outputs of a program, tuples flattened. Raises what the machine raises."""
     if machine == EVALUATOR:
-        from heron.evaluator import evaluate
-
         return evaluate(module, *inputs)
     if machine == XLA:
-        from heron import peer
-        from heron.hlo.text import print_module
-
         return peer.run(print_module(module), *inputs)
-    from heron.compiling import compile
 
     return compile(module, target_name(machine), options.replace(cache=False)).run(list(inputs))

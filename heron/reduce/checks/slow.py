@@ -13,6 +13,7 @@ import numpy as np
 
 from heron import targets
 from heron.backends.watchdog import patient
+from heron.compiling import compile, compile_module
 from heron.hlo.ir.module import Module
 from heron.options import Options
 from heron.records import dataclass
@@ -28,8 +29,6 @@ _TINY = "HloModule tiny\nENTRY e {\n  x = f32[2] parameter(0)\n  ROOT y = f32[2]
 @cache
 def _warm(target: str) -> None:
     """Compile something else first: the first compile of a process loads the compiler."""
-    from heron.compiling import compile
-
     compile(_TINY, running.target_name(target))
 
 
@@ -92,8 +91,6 @@ class SlowCompile(Check):
 
     def _compiled(self, module: Module) -> _Meter:
         """The record of a compile up to the limit. Raises what the compile raises."""
-        from heron.compiling import compile_module
-
         _warm(self.target)
         machine = targets.get(running.target_name(self.target))
         options = self.settings.replace(cache=False, compile_timeout=0)

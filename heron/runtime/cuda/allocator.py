@@ -13,6 +13,7 @@ from collections import deque
 from typing import TYPE_CHECKING
 
 from heron.errors import HeronError
+from heron.options import MemoryLimit
 from heron.records import dataclass
 from heron.runtime.cuda.driver import CallFailed
 from heron.targets import libcuda
@@ -54,8 +55,6 @@ class Allocator:
     @staticmethod
     def of(device: Device) -> Allocator:
         """The allocator the environment asks for. Raises RUN046 for a kind or a limit there is not."""
-        from heron.options import MemoryLimit
-
         kind, text = os.environ.get("HERON_CUDA_ALLOCATOR", ""), os.environ.get("HERON_CUDA_MEMORY", "")
         if kind not in ("", "best-fit", "pool"):
             raise HeronError("RUN046", f"HERON_CUDA_ALLOCATOR cannot be {kind!r}", why="it is best-fit or pool")

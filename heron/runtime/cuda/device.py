@@ -7,17 +7,14 @@ import ctypes
 import threading
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
-from typing import TYPE_CHECKING
 
 from heron.errors import HeronError
 from heron.runtime import compiled
+from heron.runtime.cuda.allocator import Allocator
 from heron.runtime.cuda.driver import CallFailed, Driver, driver
+from heron.runtime.cuda.library_calls import Calls
+from heron.runtime.cuda.transfer import Staging
 from heron.targets import cuda, libcuda
-
-if TYPE_CHECKING:
-    from heron.runtime.cuda.allocator import Allocator
-    from heron.runtime.cuda.library_calls import Calls
-    from heron.runtime.cuda.transfer import Staging
 
 STEPS_HINT = "start a new process; with HERON_CUDA_STEPS=1 each step is awaited, and the one that faults is named"
 _LOG_BYTES = 8192
@@ -59,10 +56,6 @@ class Device:
         self._open()
 
     def _open(self) -> None:
-        from heron.runtime.cuda.allocator import Allocator
-        from heron.runtime.cuda.library_calls import Calls
-        from heron.runtime.cuda.transfer import Staging
-
         d = self.driver
         self.context = d.handle(d.cuDevicePrimaryCtxRetain, self.ordinal)
         self.make_current()
