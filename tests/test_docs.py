@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import re
 import tomllib
 from collections.abc import Callable
@@ -25,6 +26,28 @@ def _blocks(language: str) -> list[str]:
 def test_links_lead_somewhere(page: Path) -> None:
     for link in re.findall(r"\]\(([^)#]+)", page.read_text()):
         assert link.startswith("http") or (page.parent / link).exists(), link
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda p: p.name)
+def test_named_files_are_there(page: Path) -> None:
+    """Files of this repository, whole or from a folder on (`stablehlo/lexer.py`); FILE and the like stand for any."""
+    text = page.read_text()
+    named = re.findall(r"`((?:heron|benchmarks|docs)/[a-z0-9_/.-]+|[a-z0-9_]+/[a-z0-9_/]+\.py)`", text)
+    gone = [n for n in named if not (ROOT / n).exists() and not n.endswith(".py")]
+    assert gone + [n for n in named if n.endswith(".py") and not any(f"/{f}".endswith(f"/{n}") for f in _files())] == []
+
+
+@functools.cache
+def _files() -> list[str]:
+    found = (p for folder in ("heron", "tests", "benchmarks", "examples") for p in (ROOT / folder).rglob("*.py"))
+    return [str(p.relative_to(ROOT)) for p in found]
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda p: p.name)
+def test_named_modules_are_there(page: Path) -> None:
+    for module in re.findall(r"python -m ((?:heron|tests|benchmarks)[\w.]*)", page.read_text()):
+        place = ROOT.joinpath(*module.split("."))
+        assert place.with_suffix(".py").exists() or (place / "__main__.py").exists(), module
 
 
 def test_ci_runs_the_readmes_test_command() -> None:
