@@ -11,6 +11,7 @@ from heron.frontends.stablehlo.lexer import END, Source, unquote
 from heron.frontends.stablehlo.syntax import Text
 from heron.hlo.ir import shape as shapes
 from heron.hlo.ir.shape import Shape
+from heron.hlo.text.tokens import Tokens
 
 MAX_DEPTH = 60
 
@@ -23,22 +24,15 @@ _TENSORS = re.compile(r"tensor<[^<>]*>")
 Types = tuple[Shape, ...]
 
 
-class Cursor:
-    """Reads tokens one after the other; every failure is a HeronError that underlines the token."""
+class Cursor(Tokens):
+    """Reads StableHLO text."""
+
+    source: Source
 
     def __init__(self, source: Source) -> None:
-        self.source = source
-        self.tokens = source.tokens
-        self.n = 0
-        self.depth = 0
+        super().__init__(source)
         self._shapes: dict[str, Shape] = {}
         self._signatures: dict[str, tuple[Types, Types]] = {}
-
-    def fail(
-        self, code: str, what: str, n: int | None = None, why: str | None = None, hint: str | None = None
-    ) -> NoReturn:
-        """Raise an error at token `n`, by default the next one."""
-        self.source.fail(code, what, self.n if n is None else n, why, hint)
 
     def unexpected(self, wanted: str, hint: str | None = None) -> NoReturn:
         """Raise SHLO001: the next token is not what it should be."""
@@ -60,19 +54,6 @@ class Cursor:
         self.depth -= 1
 
     # -- single tokens -----------------------------------------------------------------------------------------------
-    def accept(self, token: str) -> bool:
-        """Step over `token` if it is next."""
-        if self.tokens[self.n] == token:
-            self.n += 1
-            return True
-        return False
-
-    def expect(self, token: str) -> None:
-        """Step over `token`, which must be next."""
-        if self.tokens[self.n] != token:
-            self.unexpected(f"'{token}'")
-        self.n += 1
-
     def value_name(self) -> str:
         """``%name`` or ``%name#2``."""
         token = self.tokens[self.n]

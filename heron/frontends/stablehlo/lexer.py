@@ -14,7 +14,6 @@ import numpy as np
 from heron.hlo.text import lexer as hlo_lexer
 
 END = hlo_lexer.END
-_LOOKAHEAD = 4
 
 _SKIPPED = r"(?:\s++|//[^\n]*+)*+"
 _TENSOR = r"tensor<(?:[^<>]++|<(?:[^<>]++|<[^<>]*+>)*+>)*+>"
@@ -58,15 +57,8 @@ def unquote(token: str) -> str:
 class Source(hlo_lexer.Source):
     """A StableHLO text, its tokens, and where they are; ``elsewhere``: the constants whose values it leaves out."""
 
-    def __init__(self, text: str, filename: str, elsewhere: Sequence[np.ndarray] = ()) -> None:
-        self.text, self.filename, self.elsewhere = text, filename, elsewhere
-        self.tokens: list[str] = _MASTER.findall(text)
-        self.tokens += [END] * _LOOKAHEAD
-        self._starts: list[int] | None = None
+    pattern = _MASTER
 
-    def start(self, n: int) -> int:
-        """Offset of token `n`."""
-        if self._starts is None:
-            self._starts = [m.start(1) for m in _MASTER.finditer(self.text)]
-            self._starts += [len(self.text)] * _LOOKAHEAD
-        return self._starts[n]
+    def __init__(self, text: str, filename: str, elsewhere: Sequence[np.ndarray] = ()) -> None:
+        super().__init__(text, filename)
+        self.elsewhere = elsewhere

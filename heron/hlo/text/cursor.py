@@ -12,6 +12,7 @@ from heron.hlo.ir.shape import Shape
 from heron.hlo.text import carried
 from heron.hlo.text.lexer import END, INTEGER, MAX_DEPTH, WORD, Source
 from heron.hlo.text.shapes import COMMENT, parse_array
+from heron.hlo.text.tokens import Tokens
 
 _T = TypeVar("_T")
 _QUOTES = ('"', "'")
@@ -19,23 +20,14 @@ _OPENING = frozenset("{([")
 _CLOSING = frozenset("})]")
 
 
-class Cursor:
-    """Reads tokens one after the other; every failure is a HeronError that underlines the token."""
+class Cursor(Tokens):
+    """Reads HLO text."""
 
     def __init__(self, source: Source) -> None:
-        self.source = source
-        self.tokens = source.tokens
-        self.n = 0
-        self.depth = 0
+        super().__init__(source)
         self.framed = False  # whether metadata names stack frames
         self._shapes: dict[str, Shape] = {}
         self._ints: dict[str, tuple[int, ...]] = {}
-
-    def fail(
-        self, code: str, what: str, n: int | None = None, why: str | None = None, hint: str | None = None
-    ) -> NoReturn:
-        """Raise an error at token `n`, by default the next one."""
-        self.source.fail(code, what, self.n if n is None else n, why, hint)
 
     def unexpected(self, wanted: str, hint: str | None = None) -> NoReturn:
         """Raise TXT002: the next token is not what it should be."""
@@ -52,19 +44,6 @@ class Cursor:
         self.fail("TXT002", f"expected {wanted}, found '{shown}'", hint=hint)
 
     # -- single tokens -----------------------------------------------------------------------------------------------
-    def accept(self, token: str) -> bool:
-        """Step over `token` if it is next."""
-        if self.tokens[self.n] == token:
-            self.n += 1
-            return True
-        return False
-
-    def expect(self, token: str) -> None:
-        """Step over `token`, which must be next."""
-        if self.tokens[self.n] != token:
-            self.unexpected(f"'{token}'")
-        self.n += 1
-
     def word(self, wanted: str) -> str:
         """A bare word."""
         token = self.tokens[self.n]
@@ -180,7 +159,7 @@ class Cursor:
         return self.source.slice(first, self.n - 1)
 
     def dictionary(self) -> str:
-        """A dictionary in braces, kept as text. What is in it need not be tokens of HLO."""
+        """A dictionary in braces, kept as text. Its content need not be tokens of HLO."""
         start = self.source.start(self.n)
         end = end_of_dictionary(self.source.text, start)
         if end < 0:

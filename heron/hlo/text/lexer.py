@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import re
 from bisect import bisect_left
-from typing import NoReturn
+from typing import ClassVar, NoReturn
 
 from heron.errors import HeronError, Span
 
@@ -59,18 +59,20 @@ INTEGER = re.compile(r"-?\d{1,19}")
 
 
 class Source:
-    """A text, its tokens, and where they are."""
+    """A text, its tokens, and where they are. ``pattern``: finds a token, its one group."""
+
+    pattern: ClassVar[re.Pattern[str]] = _MASTER
 
     def __init__(self, text: str, filename: str) -> None:
         self.text, self.filename = text, filename
-        self.tokens: list[str] = _MASTER.findall(text)
+        self.tokens: list[str] = self.pattern.findall(text)
         self.tokens += [END] * _LOOKAHEAD
         self._starts: list[int] | None = None
 
     def start(self, n: int) -> int:
         """Offset of token `n`."""
         if self._starts is None:
-            self._starts = [m.start(1) for m in _MASTER.finditer(self.text)]
+            self._starts = [m.start(1) for m in self.pattern.finditer(self.text)]
             self._starts += [len(self.text)] * _LOOKAHEAD
         return self._starts[n]
 
@@ -89,7 +91,7 @@ class Source:
         assert starts is not None
         after = bisect_left(starts, end, n)
         if self.end(after - 1) > end:  # what follows are other tokens, then
-            found = list(_MASTER.finditer(self.text, end))
+            found = list(self.pattern.finditer(self.text, end))
             self.tokens[after:] = [m[1] for m in found] + [END] * _LOOKAHEAD
             starts[after:] = [m.start(1) for m in found] + [len(self.text)] * _LOOKAHEAD
         self.tokens[n:after] = [self.text[first:end]]
