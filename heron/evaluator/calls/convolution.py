@@ -127,20 +127,8 @@ def backward_input(
         dims.kernel_output, dims.kernel_input, dims.kernel_spatial,
         dims.input_batch, dims.input_feature, dims.input_spatial,
     )  # fmt: skip
-    part = shape.with_dims(_divided(shape.dims, dims.input_feature, groups))
-    parts = [
-        products.convolution(
-            _part(dy, dims.output_feature, groups, g),
-            _part(w, dims.kernel_output, groups, g),
-            tuple(turned),
-            labels,
-            1,
-            1,
-            part,
-        )
-        for g in range(groups)
-    ]
-    return np.concatenate(parts, dims.input_feature)
+    arrays = (dy, dims.output_feature), (w, dims.kernel_output)
+    return _by_groups(*arrays, tuple(turned), labels, groups, shape, dims.input_feature)
 
 
 def backward_filter(
@@ -159,21 +147,25 @@ def backward_filter(
         dims.output_batch, dims.output_feature, dims.output_spatial,
         dims.kernel_input, dims.kernel_output, dims.kernel_spatial,
     )  # fmt: skip
-    part = shape.with_dims(_divided(shape.dims, dims.kernel_output, groups))
-    parts = [
-        products.convolution(
-            _part(x, dims.input_feature, groups, g),
-            _part(dy, dims.output_feature, groups, g),
-            tuple(turned),
-            labels,
-            1,
-            1,
-            part,
-        )
-        for g in range(groups)
-    ]
-    flipped = tuple([dims.kernel_spatial[d] for d, at in enumerate(window) if at.reversal])
-    return np.flip(np.concatenate(parts, dims.kernel_output), flipped)
+    arrays = (x, dims.input_feature), (dy, dims.output_feature)
+    found = _by_groups(*arrays, tuple(turned), labels, groups, shape, dims.kernel_output)
+    return np.flip(found, tuple([dims.kernel_spatial[d] for d, at in enumerate(window) if at.reversal]))
+
+
+def _by_groups(
+    x: tuple[np.ndarray, int],
+    w: tuple[np.ndarray, int],
+    window: Window,
+    labels: ConvDims,
+    groups: int,
+    shape: Shape,
+    along: int,
+) -> np.ndarray:
+    """The convolutions of the groups of two arrays, one behind the other along a dimension of the result, of that
+    shape. With each array comes the dimension that has its groups."""
+    part = shape.with_dims(_divided(shape.dims, along, groups))
+    pairs = ((_part(*x, groups, g), _part(*w, groups, g)) for g in range(groups))
+    return np.concatenate([products.convolution(a, b, window, labels, 1, 1, part) for a, b in pairs], along)
 
 
 def _divided(dims: tuple[int, ...], d: int, by: int) -> tuple[int, ...]:
