@@ -11,7 +11,7 @@ from benchmarks.performance.machine import Rates, measured_target
 from heron.backends.compiler import Compilation
 from heron.backends.cpu.profile import Row, rows
 from heron.cli import values
-from heron.cli.verbs.profile import fastest
+from heron.cli.tasks.profile import fastest
 from heron.hlo.text import parse
 from heron.options import Options
 from heron.targets import get

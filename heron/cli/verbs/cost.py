@@ -2,32 +2,11 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import Any
 
 import click
 
-from heron import targets
-from heron.cli.common import (
-    examples,
-    file_argument,
-    json_option,
-    load_module,
-    make_options,
-    print_json,
-    print_table,
-    print_text,
-    settings_option,
-    spread_options,
-    target_option,
-)
-from heron.cli.progress import progress
-from heron.errors import HeronError
-from heron.trace import Trace
-from heron.trace.summary import count, seconds, size, table
-
-if TYPE_CHECKING:
-    from heron.analysis.cost.program import ProgramCost
-    from heron.targets import Target
+from heron.cli.common import examples, file_argument, json_option, settings_option, spread_options, target_option
 
 
 @click.command(
@@ -52,22 +31,7 @@ if TYPE_CHECKING:
 @click.option("--as-given", is_flag=True, help="Do not optimise: every instruction of FILE is one kernel.")
 @settings_option
 @json_option
-def command(
-    file: str,
-    target: str,
-    mesh: str,
-    inputs: tuple[str, ...],
-    outputs: tuple[str, ...],
-    auto: bool,
-    memory: str | None,
-    devices: int | None,
-    scale: str | None,
-    top: int,
-    in_order: bool,
-    as_given: bool,
-    settings: tuple[str, ...],
-    as_json: bool,
-) -> None:
+def command(**asked: Any) -> None:
     """Compile FILE for a target up to its kernels, and estimate the time of each from its work and bytes.
 
     "limit" is what dominates the time: launch, compute or memory. "roof" is the best possible time for the kernel's
@@ -76,70 +40,6 @@ def command(
     A program for several devices, or one that --mesh spreads over them, has the time of a whole run too: what
     computes, what communicates over which links, and what of that is exposed because nothing else can run meanwhile.
     """
-    from heron.analysis.cost.program import program_cost
-    from heron.analysis.cost.report import to_json
-    from heron.cli.auto_shard import memory_of_text
-    from heron.cli.spread import Spread
+    from heron.cli.tasks.cost import run
 
-    machine, options = targets.get(target), make_options(settings)
-    module = load_module(file, target)
-    limit = memory_of_text(memory) if auto or memory is not None else None
-    spread = Spread(mesh, inputs, outputs, limit, devices or 0, scale or "")
-    if as_given and spread != Spread():
-        raise HeronError("CLI064", "--as-given takes FILE as it is", hint="without --as-given, --mesh spreads it")
-    if as_given:
-        cost = program_cost(module, machine)
-        print_json(to_json(cost, machine)) if as_json else _show(cost, machine, top, in_order, module.name)
-        return
-    from heron.cli import step_report
-
-    trace = Trace(module.name, target)
-    with progress(trace, f"compiling {module.name} for {target}"):
-        if scale is not None:
-            rows = step_report.scaled(module, spread, machine, options, trace)
-        else:
-            asked = None if spread == Spread() else spread
-            report = step_report.StepReport.of(module, asked, machine, options, trace)
-    if scale is not None:
-        step_report.show(rows, as_json)
-        return
-    several = report.devices > 1
-    if as_json:
-        print_json({**to_json(report.cost, machine), **(report.to_json() if several else {})})
-        return
-    if several:
-        report.show(top)
-    _show(report.kernels, machine, top, in_order, f"each device: {module.name}" if several else module.name)
-
-
-def _show(cost: ProgramCost, target: Target, top: int, in_order: bool, name: str) -> None:
-    from heron.hlo.ir.origin import origin
-
-    rows = list(cost.steps) if in_order else sorted(cost.steps, key=lambda s: -s.seconds)
-    ideal = sum(s.runs * s.estimate.ideal for s in cost.steps)
-    print_text(
-        f"{name} on {target.name}: about {seconds(cost.seconds)}, {cost.launches:g} steps, "
-        f"{cost.flops / 1e9:.3g} Gflop, {size(cost.bytes)} moved; roofline {seconds(ideal)}"
-    )
-    if not rows:
-        return
-    made = table("kernel", "runs>", "time>", "share>", "flops>", "read>", "written>", "limit", "roof>", "from")
-    for s in rows[:top]:
-        made.add_row(
-            s.cost.name,
-            f"{s.runs:g}" if s.known else f"{s.runs:g}?",
-            seconds(s.seconds),
-            f"{100 * s.seconds / cost.seconds:.0f} %" if cost.seconds else "",
-            count(s.cost.flops),
-            size(sum(r.total for r in s.cost.reads)),
-            size(s.cost.written),
-            s.estimate.bound,
-            f"{100 * s.estimate.fraction:.0f} %",
-            origin(s.instruction),
-        )
-    print_table(made)
-    if len(rows) > top:
-        rest = sum(s.seconds for s in rows[top:])
-        print_text(f"… and {len(rows) - top} more, {seconds(rest)}; --top {len(rows)} shows all")
-    if any(not s.known for s in rows):
-        print_text("? = inside a loop or branch whose runs are not known: counted once")
+    run(**asked)

@@ -75,7 +75,7 @@ def command(output: str, reducing: float, as_json: bool, **asked: Any) -> int:
     programs. The exit code is 1 if something was found, 130 after Ctrl-C.
     """
     from heron.cli.progress import at_step
-    from heron.cli.verbs.reduce import need_machines
+    from heron.cli.tasks.reduce import need_machines
     from heron.fuzz.filing import Files
     from heron.fuzz.searching import Hunt, Tally, hunt
     from heron.reduce.reducing import other_fault
@@ -114,7 +114,7 @@ def command(output: str, reducing: float, as_json: bool, **asked: Any) -> int:
 
 def _corpus(folder: str | None) -> tuple[Case, ...]:
     """The programs of a folder, with random inputs. Raises CLI078 if there is none that can be read."""
-    from heron.cli.verbs.reduce import read_case
+    from heron.cli.tasks.reduce import read_case
 
     if folder is None:
         return ()

@@ -2,27 +2,11 @@
 
 from __future__ import annotations
 
-import sys
+from typing import Any
 
 import click
 
-from heron import files, targets
-from heron.cli.common import (
-    examples,
-    file_argument,
-    json_option,
-    load_module,
-    make_options,
-    memory_limit_option,
-    print_json,
-    print_text,
-    settings_option,
-    target_option,
-)
-from heron.cli.job import Job
-from heron.cli.progress import at_step, interruptible, progress
-from heron.errors import HeronError
-from heron.trace import Trace
+from heron.cli.common import examples, file_argument, json_option, memory_limit_option, settings_option, target_option
 
 
 @click.command(
@@ -42,44 +26,12 @@ from heron.trace import Trace
 @memory_limit_option
 @settings_option
 @json_option
-def command(
-    file: str,
-    target: str,
-    output: str | None,
-    inputs: str | None,
-    no_run: bool,
-    no_xla: bool,
-    memory_limit: str | None,
-    settings: tuple[str, ...],
-    as_json: bool,
-) -> None:
+def command(**asked: Any) -> None:
     """Compile FILE and write one page: versions, target, summary, the kernels that take longest with their limits,
     memory at the peak, time by stage, decisions refused by cost, and a comparison with XLA:CPU.
 
     For this machine's CPU the program is run and timed. For other targets times are estimates.
     """
-    from heron import peer
-    from heron.report.html import html
-    from heron.report.markdown import markdown
-    from heron.report.review import measure, review
-    from heron.report.subject import Subject
+    from heron.cli.tasks.report import run
 
-    if output is not None and not output.endswith((".html", ".md")):
-        raise HeronError("CLI034", f"'{output}' is neither HTML nor Markdown", hint="-o OUT.html or -o OUT.md")
-    machine, options = targets.get(target), make_options(settings, memory_limit)
-    job = Job(inputs, 0 if inputs is None else None, None, None, None, None)
-    module = load_module(file, target, arrays=job.at_hand)
-    trace = Trace(module.name, target)
-    with progress(trace, f"compiling {module.name} for {target}"):
-        subject = Subject.compile(module, machine, options, trace)
-    if target == "cpu" and not no_run and module.num_partitions * module.replica_count == 1:
-        arrays = job.arrays(module)
-        with at_step(f"measuring {module.name}") as say, interruptible():
-            measure(subject, arrays, not no_xla and peer.is_available(), say)
-    page = review(subject, " ".join(["heron", *sys.argv[1:]]))
-    if output is not None:
-        files.write_text(output, html(page) if output.endswith(".html") else markdown(page))
-    if as_json:
-        print_json(page.to_json())
-    elif output is None:
-        print_text(markdown(page))
+    run(**asked)
