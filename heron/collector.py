@@ -13,7 +13,7 @@ def collector_paused() -> Iterator[None]:
     """Python's cycle collector off: it walks every instruction and op again and again, a sixth of a compile's time,
     and all that JAX has made whenever modules have added a fourth.
 
-    What a compile leaves in cycles is small (4 MiB of 160 for a training step) and collected afterwards.
+    The garbage that a compile leaves in cycles is small (4 MiB of 160 for a training step) and collected afterwards.
     """
     was_on, loaded = gc.isenabled(), len(sys.modules)
     gc.disable()

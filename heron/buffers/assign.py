@@ -93,7 +93,7 @@ def _order(shape: Shape) -> list[int]:
 
 
 def _join_aliased_outputs(module: Module, flow: Dataflow, sets: AliasSets) -> None:
-    """Put outputs into the parameters they are aliased with. What the verifier would find is found here once more, for
+    """Put outputs into the parameters they are aliased with. The verifier's faults are found here once more, for
     programs that come without it."""
     outputs = {out.index: out for out in flow.outputs}
     parameters = {p.attrs["number"]: p for p in module.entry.parameters}

@@ -86,8 +86,8 @@ def from_jax(
         platform: lower for ``"cpu"`` or ``"cuda"``, whatever this machine has; by default for JAX's own default.
 
     Raises:
-        HeronError: JAX001 when JAX is not installed, SHLO0xx for operations heron does not know. What the function
-            itself raises while JAX traces it is passed on unchanged.
+        HeronError: JAX001 when JAX is not installed, SHLO0xx for operations heron does not know. An exception
+            of the function itself while JAX traces it is passed on unchanged.
 
     Example:
         >>> heron.from_jax(lambda x: jnp.tanh(x) @ x.T, np.ones((4, 8), np.float32))

@@ -65,7 +65,7 @@ def run(
         executable: the program; ``rows`` has a row of its arguments for each of its devices, checked.
         options: what is not to be donated.
 
-    What goes wrong on one device is the error of all. A program none of whose devices are here does nothing here.
+    An error on one device is the error of all. A program none of whose devices are here does nothing here.
     """
     if not rows:
         return []

@@ -149,7 +149,7 @@ class _importable:
 
 
 def _serve(loads: Sequence[str], pipe: Any) -> None:
-    """A child: does checks until its parent is gone. What they print goes nowhere."""
+    """A child: does checks until its parent is gone. Their output goes nowhere."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     nowhere = os.open(os.devnull, os.O_WRONLY)
     os.dup2(nowhere, 1)

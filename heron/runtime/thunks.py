@@ -1,6 +1,6 @@
 """Thunks: the steps a compiled program is made of, as plain data.
 
-A thunk names buffers by `Slice` (allocation, offset, size). What runs them differs by machine: on the CPU the whole
+A thunk names buffers by `Slice` (allocation, offset, size). They run differently on each machine: on the CPU the whole
 sequence becomes one native function (`codegen/native/program.py`), on the simulated GPU it is walked step by step
 (`runtime/sim/executable.py`).
 """

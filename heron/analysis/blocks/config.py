@@ -102,7 +102,8 @@ def config_of(fusion: Instruction) -> BlockConfig | None:
     """The config of a fusion that is to be a block kernel; None for any other, and where it states no tiles that its
     largest result could be cut into.
 
-    Tiles are rounded up to powers of two, as Triton does. What cannot be (a warp and a half) is as if not stated.
+    Tiles are rounded up to powers of two, as Triton does. Impossible values (a warp and a half) are treated as not
+    stated.
     """
     given = _stated(fusion)
     block, gemm = member(given, "block_level_fusion_config"), member(given, "triton_gemm_config")

@@ -1,10 +1,10 @@
 """From a tile of a result to the tiles of all it is computed from.
 
 A program of a block kernel computes a tile of the result: along every dimension some elements that lie side by side.
-What it needs of any other value follows from that value's index, an expression over *variables*: places in the result
-(`d0`, `d1`, …), and for every product a place in its sum, for every reduction one in its row. Where each dimension of
-the value goes along at most one variable by a constant step, the elements needed are a tile themselves, with an offset,
-a size and a stride; anything else is refused with a reason.
+The part that it needs of any other value follows from that value's index, an expression over *variables*: places in the
+result (`d0`, `d1`, …), and for every product a place in its sum, for every reduction one in its row. Where each
+dimension of the value goes along at most one variable by a constant step, the elements needed are a tile themselves,
+with an offset, a size and a stride; anything else is refused with a reason.
 """
 
 from __future__ import annotations

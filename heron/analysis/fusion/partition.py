@@ -4,9 +4,9 @@ A function computes its root at a given index. An instruction belongs to the fun
 them read it at the same index in the same region; one that a function reads at several indices becomes the root of a
 function of its own, called once an index. ``log -> transpose -> add(log, transpose)`` gives two functions: ``log``,
 called twice, and the entry. Instructions that cost next to nothing (constants, broadcasts of parameters, …) are
-repeated instead. What a few functions share, each at one index, is repeated in each: if it were a function too, so
-would be what it shares with the next one, and calls would double with every step of a chain such as a random number's
-rounds.
+repeated instead. A value that a few functions share, each at one index, is repeated in each: if it were a function too,
+so would be what it shares with the next one, and calls would double with every step of a chain such as a random
+number's rounds.
 
 Source: the idea of XLA's computation partitioner (https://openxla.org/xla/emitters).
 """

@@ -1,8 +1,8 @@
 """The domain of an indexing map made as small and as plain as can be told: constraints normalised, merged, used.
 
 A constraint is brought to the form `sum of atoms in [lo, hi]` with no constant, no common factor and a positive first
-coefficient. What it says about single variables moves to their ranges; constraints that say nothing more are dropped;
-residues of one expression are merged; and what is left sharpens the results.
+coefficient. Its bounds of single variables move to their ranges; constraints that say nothing more are dropped;
+residues of one expression are merged; and the others sharpen the results.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 """Affine integer expressions with floor division and modulo: how an output index becomes an input index.
 
 Expressions are immutable and interned (`Dim(0) is Dim(0)`), so equality is identity and every memo table in the
-compiler can key on them. `Dim(i)` and `Sym(i)` are the variables of an `IndexingMap`; the operators
-`+ - * // %` fold what is certain without knowing ranges. What needs ranges is in `simplify.py`.
+compiler can key on them. `Dim(i)` and `Sym(i)` are the variables of an `IndexingMap`; the operators `+ - * // %` fold
+what is certain without knowing ranges. Rules that need ranges are in `simplify.py`.
 
 Source: the affine expressions of MLIR (mlir/include/mlir/IR/AffineExpr.h), which XLA's indexing maps are made of.
 """

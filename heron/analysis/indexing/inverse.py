@@ -36,8 +36,8 @@ def inverse(m: IndexingMap) -> IndexingMap | None:
 def transposed(m: IndexingMap, sizes: Sequence[int]) -> IndexingMap:
     """The map from an element of the tensor read, of these sizes, to the dimensions of the points that read it.
 
-    What the element does not decide, or not in a simple way, becomes a symbol: the symbols of `m` first, and if need be
-    its dimensions, with constraints that say which of their values belong to the element.
+    A part that the element does not decide, or not in a simple way, becomes a symbol: the symbols of `m` first, and if
+    need be its dimensions, with constraints that say which of their values belong to the element.
     """
     m = m.simplify()
     spaces = [Var(0, size - 1) for size in sizes]

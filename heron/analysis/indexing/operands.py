@@ -6,7 +6,7 @@ the map from an operand index to the result's elements that it takes part in. Sy
 variables stand for positions that the program computes (dynamic-slice, gather, scatter); `operand_indexing` also says
 where each of those is read. Maps may name too many elements (a sort reads its whole dimension), never too few.
 
-What has no map is in `WITHOUT_MAP`, with the reason.
+Ops without a map are in `WITHOUT_MAP`, with the reason.
 
 Source: https://openxla.org/xla/indexing and https://openxla.org/xla/operation_semantics.
 """

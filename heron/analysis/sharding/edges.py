@@ -1,10 +1,10 @@
 """The ways on which shardings pass between the values of a program.
 
-Values are the array leaves of instructions. What a tuple, a get-tuple-element or a called computation hands on is the
-same value. Values that must have one sharding share a *slot*: the carried value of a loop with the parameters of its
-body and condition, and the members of a group that is sharded alike. A *link* ties slots together by a sharding rule:
-an op, or an edge of the data flow (initial value and body result of a loop, results of branches, an optimization
-barrier), whose rule is the identity.
+Values are the array leaves of instructions. A tuple, a get-tuple-element and a called computation hand on the same
+value. Values that must have one sharding share a *slot*: the carried value of a loop with the parameters of its body
+and condition, and the members of a group that is sharded alike. A *link* ties slots together by a sharding rule: an op,
+or an edge of the data flow (initial value and body result of a loop, results of branches, an optimization barrier),
+whose rule is the identity.
 """
 
 from __future__ import annotations

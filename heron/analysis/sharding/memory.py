@@ -16,7 +16,7 @@ from heron.hlo.sharding.atoms import AtomicMesh, Axes, TensorSharding
 
 class Timeline:
     """The bytes that a device has while it runs instructions in an order, each value from its definition to its last
-    use. Values without a user stay to the end. What a loop carries is there from the beginning, and a value that is
+    use. Values without a user stay to the end. The state of a loop is there from the beginning, and a value that is
     updated where it lies counts once.
 
     Attributes:

@@ -1,8 +1,8 @@
 """Routines of linear algebra as steps of the native program: which calls of BLAS and LAPACK a matrix needs.
 
 The steps do to every matrix what the routine of `runtime/host/lapack.py` of the same name does, with no Python and
-with as much workspace as LAPACK's blocked algorithms can use. What lies by rows is the transpose of what LAPACK sees:
-either that is as good, or a matrix is turned on its way in and out.
+with as much workspace as LAPACK's blocked algorithms can use. A matrix stored by rows is the transpose of the one that
+LAPACK sees: either that is as good, or a matrix is turned on its way in and out.
 Source: https://netlib.org/lapack/explore-html
 """
 

@@ -110,7 +110,7 @@ class CpuMachine(Machine):
         )
 
     def kernels_llvm(self, uses: dict[str, KernelUse], declared: Declarations | None = None) -> str:
-        """LLVM text of all kernels, each called by a plain function. What it declares goes to `declared`, if given."""
+        """LLVM text of all kernels, each called by a plain function. Its declarations go to `declared`, if given."""
         return self._translated(self.lower(uses), uses, declared)
 
     def _translated(

@@ -1,7 +1,7 @@
 """Compiled code that outlives the process: object code and PTX in files, each under what it was made from.
 
 A `Key` names, field by field, everything code depends on, so that one can tell why two differ. Each entry is a file of
-its own, written beside its place and renamed into it: processes may share a folder. What cannot be written (a full
+its own, written beside its place and renamed into it: processes may share a folder. Code that cannot be written (a full
 disk, a folder that may only be read) is made again next time, and a file that is not whole is no entry and goes.
 """
 

@@ -2,7 +2,7 @@
 
 As ``2 j k == j^2 + k^2 - (k - j)^2``, the transform of x is the convolution of ``x[j] w[j]`` with the conjugates of w,
 times w, where ``w[k] = exp(-pi i k^2 / n)``. The convolution is a product between two transforms of a length that has
-small factors alone and room for both sides of w. What lies around the passes of these are three more passes.
+small factors alone and room for both sides of w. Around the passes of these are three more passes.
 
 Source: L. Bluestein, A linear filtering approach to the computation of discrete Fourier transform, 1970.
 """

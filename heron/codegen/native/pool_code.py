@@ -2,7 +2,8 @@
 
 ``void heron_parallel_for(ptr pool, ptr fn, ptr args, i64 items, i64 grain)`` calls ``fn(args, lo, hi)`` on disjoint
 ranges that cover ``[0, items)``, cut at multiples of ``grain``, on the calling thread and the pool's workers, and
-returns when all are done. Whoever finds the pool in use (a fork inside a fork, a second Python thread) works alone.
+returns when all are done. A caller that finds the pool in use (a fork inside a fork, a second Python thread) works
+alone.
 
 One 64-bit word, the ticket, holds a job's number (high half), its first range that nobody has taken and how many such
 ranges there are (16 bits each). A range is taken by a compare-and-swap of the ticket: the caller takes the first one,

@@ -1,6 +1,6 @@
 """Products and kernels done a block of rows at a time: a function of the program that calls them on each block.
 
-What is between two steps is in memory of a thread's own: a kernel that expects a whole array gets the address at which
+Values between two steps are in memory of a thread's own: a kernel that expects a whole array gets the address at which
 that would begin. A work item of the pool is such memory, and whoever has it does blocks as long as there are some: who
 does which makes no difference to what is computed.
 """

@@ -1,7 +1,7 @@
 """First step of the simulation: one GPU kernel as a single host function in canonical text.
 
-Address spaces and the GPU calling convention go, device functions are inlined, SSA values get names. What remains of
-the GPU are the `llvm.nvvm.*` calls, which `coroutine` rewrites.
+Address spaces and the GPU calling convention go, device functions are inlined, SSA values get names. Of the GPU remain
+the `llvm.nvvm.*` calls, which `coroutine` rewrites.
 """
 
 from __future__ import annotations

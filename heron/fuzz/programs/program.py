@@ -1,9 +1,9 @@
 """Generated programs: small valid modules with inputs, drawn by any source of choices.
 
-What the results of two backends may differ by is known for every output, so that a comparison needs no tolerance that
-could hide a fault. Most float values are integers small enough for all arithmetic on them to be exact whatever its
-order; only these are compared, rounded or made integers. Values from functions such as tanh carry a bound of their
-error along. Structure is what varies: shapes (with size-1 and odd dimensions), fan-out, ranks, element types, loops.
+The difference that two backends may have is known for every output, so that a comparison needs no tolerance that could
+hide a fault. Most float values are integers small enough for all arithmetic on them to be exact whatever its order;
+only these are compared, rounded or made integers. Values from functions such as tanh carry a bound of their error
+along. Structure is what varies: shapes (with size-1 and odd dimensions), fan-out, ranks, element types, loops.
 
 `state` has what is known of a program being made. A step makes one value from others: those that compute element by
 element are in `arithmetic`, more functions in `functions`, the steps that move elements in `moves`, those that call

@@ -28,8 +28,8 @@ class Module:
     entry computation's own shapes count). ``header``: the other fields of the ``HloModule`` line, parsed where heron
     uses them. ``schedule``: execution order per computation once a scheduler ran. ``filename``: where it came from.
 
-    What only protocol buffers tell: ``spmd_parameter_shardings`` and ``spmd_output_sharding`` after partitioning (as
-    text), ``cross_program_prefetches`` (parameter, index, offset), ``carried``: fields kept as they came, unread.
+    Fields that only protocol buffers have: ``spmd_parameter_shardings`` and ``spmd_output_sharding`` after partitioning
+    (as text), ``cross_program_prefetches`` (parameter, index, offset), ``carried``: fields kept as they came, unread.
     """
 
     def __init__(self, name: str) -> None:
@@ -291,8 +291,8 @@ class Module:
     def update_schedule(self) -> None:
         """Make the schedule whole again after changes: what is gone drops out, what is new comes as soon as it can.
 
-        What was scheduled before keeps its order as far as dependencies allow. Computations that run in sequence now
-        get an order, if there is any; bodies of fusions have none. Raises HLO020 when there is a cycle.
+        Instructions that were scheduled before keep their order as far as dependencies allow. Computations that run in
+        sequence now get an order, if there is any; bodies of fusions have none. Raises HLO020 when there is a cycle.
         """
         if self.schedule is None:
             return

@@ -1,6 +1,6 @@
 """Ops in which several devices take part.
 
-What one does is said by ``exchanged(ev, i, members, operands)``: the results of this device, after all members brought
+The meaning of one is ``exchanged(ev, i, members, operands)``: the results of this device, after all members brought
 their operands. The -start op does the work, -done hands the results on.
 """
 

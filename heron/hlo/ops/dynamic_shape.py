@@ -61,7 +61,7 @@ class GetDimensionSize(Op):
 class SetDimensionSize(Op):
     """The operand with the dimension in `dimensions` cut to `size` elements.
 
-    What a larger size than before brings in is open; the evaluator brings in zeros.
+    The elements that a larger size than before brings in are open; the evaluator brings in zeros.
 
     Shape: the operand's, with that dimension bounded (``<=``).
     """

@@ -23,7 +23,7 @@ ALGORITHMS = ("rng_default", "rng_three_fry", "rng_philox")
 class Rng(Op):
     """Draws from a distribution: uniform in [a, b), or normal with mean a and standard deviation b.
 
-    Which numbers come is open; heron's are made of Philox's bits and the module's random state, which they advance.
+    The choice of numbers is open; heron's are made of Philox's bits and the module's random state, which they advance.
     A third operand may repeat the sizes of the result; it is not read.
 
     Shape: as stated.

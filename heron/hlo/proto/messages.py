@@ -15,7 +15,7 @@ from heron.hlo.verifier import verify as verify_module
 def to_proto(module: Module) -> bytes:
     """The bytes of an HloModuleProto; the same for the same module.
 
-    What the header says and HloModuleProto has no field for (replica and partition counts, flags) goes into a field of
+    Facts of the header for which HloModuleProto has no field (replica and partition counts, flags) go into a field of
     heron's own, which XLA skips. Raises PROTO005 and PROTO006 for attributes that have no form there, HLO027 for
     shardings that are none.
     """

@@ -72,7 +72,7 @@ def set_thread(c: Computation, thread: str) -> None:
 def single_op(start: Instruction) -> Instruction | None:
     """The op that an async-start runs when that is just one op on all its operands in order.
 
-    What is annotated at both must be the same: it is shown once. As in XLA's text, the op's metadata is not shown: the
+    Annotations of both must be the same: they are shown once. As in XLA's text, the op's metadata is not shown: the
     asynchronous op's own says where it comes from.
     """
     c: Computation | None = start.attrs.get("calls")

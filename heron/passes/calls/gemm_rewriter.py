@@ -26,7 +26,7 @@ from heron.records import dataclass
 class GemmRewriter(Pass):
     """Rewrites dots to calls of cuBLASLt that take in scales, biases, activations and conversions which follow.
 
-    What a call leaves unrounded between ops of narrow types is a change of values, so for these `math` decides. 8-bit
+    A call that leaves a value unrounded between ops of narrow types changes values, so for these `math` decides. 8-bit
     floats that are widened, and scaled, before they are multiplied are operands as they are; a result stored in 8 bits
     again, and its largest magnitude, are results.
 

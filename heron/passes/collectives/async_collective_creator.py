@@ -24,9 +24,9 @@ _WRAPPED = having(Trait.COLLECTIVE) - _OWN - set(done_of()) - set(done_of().valu
 class AsyncCollectiveCreator(Pass):
     """Replaces every collective by an op that begins it and one that waits for its result.
 
-    A scheduler may then put other work between the two; until one does, they stand side by side. What had to come
-    before the collective comes before its start, what had to follow follows its done. Permutes that write slices in
-    place stay as they are.
+    A scheduler may then put other work between the two; until one does, they stand side by side. Instructions that had
+    to come before the collective come before its start; those that had to follow it follow its done. Permutes that
+    write slices in place stay as they are.
 
     HloModule example, replica_count=1
 

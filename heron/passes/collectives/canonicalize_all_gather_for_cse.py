@@ -20,8 +20,8 @@ from heron.records import dataclass
 class CanonicalizeAllGatherForCse(Pass):
     """Gathers the operand of a reshape, and reshapes the result, where a dimension begins as the gathered one does.
 
-    An array that is gathered in several forms is then exchanged once. What lies before a dimension is what counts: of
-    x[6,4], reshaped to [2,3,1,4], a gather along dimension 2 or 3 is one of x along dimension 1.
+    An array that is gathered in several forms is then exchanged once. The elements before a dimension are what counts:
+    of x[6,4], reshaped to [2,3,1,4], a gather along dimension 2 or 3 is one of x along dimension 1.
 
     HloModule example, replica_count=2
 

@@ -24,8 +24,8 @@ class WhileConditionToBody(Pass):
     """Carries the condition of a loop through its state, so that testing it takes no kernel.
 
     A condition on scalars is computed where the scalars are: by the kernels of the body that make them, and once before
-    the loop. What is left of the condition reads an element of the state. Loops whose trips are known are left as they
-    are: whoever drives them counts. So are conditions that compute more than scalars.
+    the loop. The rest of the condition reads an element of the state. Loops whose trips are known are left as they are:
+    whoever drives them counts. So are conditions that compute more than scalars.
 
     body {
       s = (s32[], f32[4]) parameter(0)

@@ -18,8 +18,8 @@ from heron.records import dataclass
 class WhileLoopConstantSinking(Pass):
     """Uses a constant inside a loop instead of carrying it through, where no round changes it.
 
-    Broadcasts of scalar constants count as constants. What is carried for nothing then is `while-loop-simplifier`'s to
-    remove.
+    Broadcasts of scalar constants count as constants. `while-loop-simplifier` removes state that is then carried for
+    nothing.
 
     body {
       s = (s32[], s32[]) parameter(0)

@@ -27,7 +27,7 @@ _MOVES = having(Trait.REINDEXES, Trait.TUPLE, Trait.GENERATED) | {"constant"}
 class WhileLoopInvariantCodeMotion(Pass):
     """Computes before a loop what depends only on state that no round changes, and carries the result instead.
 
-    What is carried is in memory as long as the loop runs, so an instruction stays where its result has more than
+    Carried state is in memory as long as the loop runs, so an instruction stays where its result has more than
     ``size_inflation_ratio`` times the bytes of what it is computed from. Broadcasts, reshapes, slices and the like are
     no work: they go out only as part of what is. Side effects, collectives and what control edges order stay.
 

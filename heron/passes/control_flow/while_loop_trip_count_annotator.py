@@ -21,8 +21,8 @@ class WhileLoopTripCountAnnotator(Pass):
     """Writes the trip count of a loop into its backend_config, with what it counts.
 
     The keys are XLA's: `known_trip_count` and, of loops that count to a constant, `known_init_step` and
-    `known_induction_variable`. Other loops of integers known at the start are counted by running those. What else the
-    backend_config says stays, as does a count that came with the program where none is found here.
+    `known_induction_variable`. Other loops of integers known at the start are counted by running those. The rest of the
+    backend_config stays, as does a count that came with the program where none is found here.
 
     body {
       s = (s32[], f32[4]) parameter(0)

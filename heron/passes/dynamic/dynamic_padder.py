@@ -27,8 +27,8 @@ from heron.records import dataclass
 class DynamicPadder(Pass):
     """Gives every array the size of its bound and carries the actual sizes along as numbers.
 
-    What stands beyond the size is never read for a result: sums and products see identities or zeros there, sorts put
-    it last, and what comes after it is moved up. Only the entry's parameters and result stay dynamic, behind a
+    Elements beyond the size are never read for a result: sums and products see identities or zeros there, sorts put
+    them last, and elements after them are moved up. Only the entry's parameters and result stay dynamic, behind a
     ``PadToStatic`` and before a ``SliceToDynamic``. Where sizes must agree and that does not follow from the program,
     `Options.shape_checks` says whether the program looks when it runs, the compile fails, or nobody looks.
 

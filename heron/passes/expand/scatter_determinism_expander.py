@@ -26,7 +26,7 @@ from heron.records import dataclass
 class ScatterDeterminismExpander(Pass):
     """Sorts a scatter's updates by place, those of one place in their order, so that a GPU needs no atomics.
 
-    Which of several threads updates an element first is chance; with floats the sum depends on it. Sorted, updates of
+    The first of several threads to update an element is chance; with floats the sum depends on it. Sorted, updates of
     one element are neighbours, and one thread does them in turn. Left alone are scatters whose updates never meet
     (``unique_indices``), whose order cannot matter (sums of integers, elements that one value replaces), sorted ones,
     and those of few updates, which threads compare themselves. With `Options.deterministic` off only those are sorted

@@ -57,8 +57,8 @@ class Forms:
         return tuple(key)
 
     def of_part(self, order: Sequence[Instruction], read: Container[Instruction]) -> int:
-        """The number of the form of a part of a computation, given operands first. What it reads counts by shape and by
-        being the same thing; readers outside, of those in ``read``, by opcode."""
+        """The number of the form of a part of a computation, given operands first. Its operands count by shape and
+        by being the same thing; readers outside, of those in ``read``, by opcode."""
         number: dict[Instruction, int] = {}
         lines: list[tuple[Any, ...]] = []
         inside = set(order)

@@ -47,7 +47,7 @@ class AttentionFusion(Pass):
     are those of the program. Several products may need the matrix: a forward pass, and the gradients of queries, keys
     and values. Each then is a kernel that computes of it what it needs, and what rows are reduced to is a further
     result of the first of them. Under the option ``math=reassociate`` one loop may do it all, the sums so far scaled
-    whenever a larger element comes. Which way, which tiles, and whether at all, says a model of the machine.
+    whenever a larger element comes. A model of the machine decides the way, the tiles, and whether it is done at all.
 
     largest {
       a = f32[] parameter(0)
@@ -136,8 +136,8 @@ class AttentionFusion(Pass):
     def _choices(
         self, group: list[Rows], order: Order, known: _Known, target: Target, ctx: PassContext
     ) -> _Found | str:
-        """The quickest fusion for each product, with microseconds; why there is none for one. What was found for a
-        group of the same form holds for this one: layers of a model are alike."""
+        """The quickest fusion for each product, with microseconds; why there is none for one. The answer for a group
+        of the same form holds for this one: layers of a model are alike."""
         behind = [list(exits(rows.dot, order.numbers, self.max_instructions))[-1] for rows in group]
         around = set[Instruction]().union(*(rows.members for rows in group), *(between for _, between in behind))
         moves = moves_before(group, around)

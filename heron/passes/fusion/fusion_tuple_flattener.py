@@ -25,7 +25,8 @@ class FusionTupleFlattener(Pass):
     """Gives each array in a tuple that a fusion takes a parameter of its own, and each in a tuple of tuples that it
     gives a place in one tuple; on the other side, they are put together again.
 
-    Kernels have pointers to arrays. What other compilers print may hand a fusion the state of a loop as a whole.
+    Kernels have pointers to arrays. Programs that other compilers print may hand a fusion the state of a loop as a
+    whole.
 
     body {
       p = (f32[4], f32[4]) parameter(0)

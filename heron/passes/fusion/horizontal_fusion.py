@@ -37,9 +37,10 @@ class HorizontalFusion(Pass):
     The updates of an optimiser are hundreds of small loops; as one kernel they cost one launch, each output with blocks
     of its own. Joined are loops and reductions as far from the end of the program (by the longest chain of steps), so
     that none can need another; at most one of a kernel's parts is large enough to be worth a launch. Those that do the
-    same to other arrays are dealt out evenly, so that most kernels are equal and are compiled once. What handles a few
-    numbers only, a loop's counter, and finds nobody there goes into the nearest kernel it does not depend on. Limits:
-    ``max_arguments``, the arrays a kernel's 4 KiB of parameters can name, and ``max_loops``, the code of a kernel.
+    same to other arrays are dealt out evenly, so that most kernels are equal and are compiled once. A kernel of a few
+    numbers only, such as a loop's counter, that finds no partner there goes into the nearest kernel it does not depend
+    on. Limits: ``max_arguments``, the arrays a kernel's 4 KiB of parameters can name, and ``max_loops``, the code of a
+    kernel.
 
     a = f32[8] negate(f32[8] x)
     b = s32[] negate(s32[] y)

@@ -33,13 +33,13 @@ def _any(_: Instruction) -> bool:
 class RowBlockFusion(Pass):
     """Joins a product with the kernel that reads its result, row by row, and with the product that reads those rows.
 
-    What lies between them is computed a block of rows at a time and read again while it is in a processor's own cache:
-    a bias, an activation and a residual behind a product, or the scores of attention, which never become a matrix in
-    memory. Kernels and products stay as they are inside, and so do all values. A product rearranges its right operand
-    for every block: a decision tells the bytes that no longer go through memory and those that are rearranged again.
-    Elementwise kernels are done in blocks of ``columns`` at most, others in whole rows; what is between two steps takes
-    ``cache`` bytes of a thread, unless blocks would have fewer than ``least_rows`` rows. Arrays of less than ``least``
-    bytes stay in caches anyway. ``multiplies``: whether a product can be done in blocks here.
+    The values between them are computed a block of rows at a time and read again while they are in a processor's own
+    cache: a bias, an activation and a residual behind a product, or the scores of attention, which never become a
+    matrix in memory. Kernels and products stay as they are inside, and so do all values. A product rearranges its right
+    operand for every block: a decision tells the bytes that no longer go through memory and those that are rearranged
+    again. Elementwise kernels are done in blocks of ``columns`` at most, others in whole rows; what is between two
+    steps takes ``cache`` bytes of a thread, unless blocks would have fewer than ``least_rows`` rows. Arrays of less
+    than ``least`` bytes stay in caches anyway. ``multiplies``: whether a product can be done in blocks here.
 
     activate {
       x = f32[1024,1024] parameter(0)

@@ -20,7 +20,7 @@ from heron.records import dataclass
 class BitcastDecomposer(Pass):
     """Writes the bitcasts of a program with layouts as the transposes and reshapes they stand for.
 
-    What a bitcast gives depends on its operand's layout, and so on everything the operand comes from, through tuples,
+    The value of a bitcast depends on its operand's layout, and so on everything the operand comes from, through tuples,
     loops and branches. Passes that know no layouts may only run when there is no such bitcast. Programs in which
     everything is row-major, as all are that no other compiler has worked on, are left as they are.
 

@@ -34,8 +34,8 @@ class LayoutAssignment(Pass):
     have); of results without a layout there, callers take what is chosen. Libraries fix those of what they take and
     give; most ops work in any order, if it is one for all they read and give. Everything begins row-major. Then each
     transpose, and each operand that is not as its op needs it, is a chance: values around it take another order where
-    that moves fewer bytes in all. Where two orders still meet, a copy stands between them. What a target likes is data
-    (`preferences.py`); tiles and memory spaces are not kept.
+    that moves fewer bytes in all. Where two orders still meet, a copy stands between them. The preferences of a target
+    are data (`preferences.py`); tiles and memory spaces are not kept.
 
     n = f32[2,3]{1,0} negate(f32[2,3]{0,1} x)
     t = f32[3,2]{1,0} transpose(n), dimensions={1,0}

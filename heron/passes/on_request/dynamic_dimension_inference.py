@@ -16,9 +16,9 @@ from heron.records import dataclass
 class DynamicDimensionInference(Pass):
     """Writes the size of every dynamic dimension beside its instruction, as a formula of where it comes from.
 
-    ``%x[1]`` is the size dimension 1 of `x` comes with, ``%n`` a number of the program. What must hold for the sizes to
-    fit, and does not follow from the program, is noted in the trace: ``dynamic-padder`` checks it. `dynamic-padder`
-    begins with the same, so no pipeline has it: it shows what is known.
+    ``%x[1]`` is the size dimension 1 of `x` comes with, ``%n`` a number of the program. A condition that must hold for
+    the sizes to fit, and does not follow from the program, is noted in the trace: ``dynamic-padder`` checks it.
+    `dynamic-padder` begins with the same, so no pipeline has it: it shows what is known.
 
     a = f32[<=8,4] set-dimension-size(f32[8,4] x, s32[] n), dimensions={0}
     ROOT r = f32[<=16,4] concatenate(a, f32[<=8,4] y), dimensions={0}

@@ -21,7 +21,7 @@ _RUNS = SEQUENTIAL | {"fusion"}
 class FloatNormalization(Pass):
     """Computes in f32 what the target does not compute in a narrow type itself, and rounds each result.
 
-    Which op the target does in which type is data of the target (``[floats]`` in its file); without a target none is.
+    The ops that a target does in each type are data of the target (``[floats]`` in its file); without a target none is.
     `types` are those to look at. Ops that only move values, the convert ops themselves, and computations that reduces
     and their like apply to scalars keep their type: accumulators are f32 anyway. Values stay: an op on narrow floats
     means the exact result rounded once.

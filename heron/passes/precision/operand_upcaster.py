@@ -21,11 +21,12 @@ from heron.records import dataclass
 class OperandUpcaster(Pass):
     """Multiplies in a wider type where the matrix library lacks that of the operands, or they differ.
 
-    Which narrow types it multiplies is data of the target; f32, f64 and complex ones it always does. With ``one_type``
-    it gives results of no other type than the operands', else also wider ones up to f32, and without ``rounds`` those
-    only. Products of small floats are exact in f32 and sums are kept in f32, so nothing is lost. Integers multiplied
-    by floats, or summed as floats, become floats; where all is integer nothing changes, nor, without ``one_type``,
-    with the two kinds of floats of 8 bits that matrix units multiply. Operands of packed nibbles are unpacked.
+    The narrow types that it multiplies are data of the target; f32, f64 and complex ones it always does. With
+    ``one_type`` it gives results of no other type than the operands', else also wider ones up to f32, and without
+    ``rounds`` those only. Products of small floats are exact in f32 and sums are kept in f32, so nothing is lost.
+    Integers multiplied by floats, or summed as floats, become floats; where all is integer nothing changes, nor,
+    without ``one_type``, with the two kinds of floats of 8 bits that matrix units multiply. Operands of packed nibbles
+    are unpacked.
 
     ROOT r = bf16[4,2] dot(bf16[4,8] x, bf16[8,2] y), lhs_contracting_dims={1}, rhs_contracting_dims={0}
     ->

@@ -31,7 +31,7 @@ _MICRO = 1e6
 class LatencyHidingScheduler(Pass):
     """Reorders scheduled computations so that other work runs between the start and the done of asynchronous ops.
 
-    What runs how long is the cost model's to say. Orders are built from the end (see `overlap`), dones late and starts
+    The cost model says how long each op runs. Orders are built from the end (see `overlap`), dones late and starts
     early, as far as ``memory_limit`` bytes of intermediate values allow (0: what the target's memory leaves, a
     twentieth kept free). At most so many ops of a kind are under way at once: ``collectives``, ``permutes``,
     ``transfers`` (send and recv), ``copies``, ``streams`` (computations run beside the main one). An order that is

@@ -21,10 +21,10 @@ class Rematerialization(Pass):
 
     The limit is the option memory_limit, or without it ``limit``: "machine" for the memory of the target, "least" for
     as little as can be had. Bytes limit all that a run needs (arguments, outputs, constants and temp); percents limit
-    temp, which is all that this pass can change. Values go that give the most bytes, over the time they are not
-    needed, for the least time to have them again; what they are computed from is computed again too where it is gone,
-    up to ``block`` instructions at a time. What nobody reads before is only computed later. Instructions with effects,
-    random state, updates in place, loops and collectives are never run twice.
+    temp, which is all that this pass can change. Values go that give the most bytes, over the time they are not needed,
+    for the least time to have them again; what they are computed from is computed again too where it is gone, up to
+    ``block`` instructions at a time. A value that nothing reads before is only computed later. Instructions with
+    effects, random state, updates in place, loops and collectives are never run twice.
 
     Raises PASS022 when a limit that was asked for cannot be met, with what is held at the least peak found; where only
     the machine's memory is too small, that is a note.

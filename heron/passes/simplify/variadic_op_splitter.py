@@ -15,8 +15,8 @@ from heron.records import dataclass
 class VariadicOpSplitter(Expander):
     """Joins more than ``most`` arrays by parts first, then the parts.
 
-    The space for a GPU kernel's parameters is limited. What is left over after whole parts waits for the next round, so
-    that no small kernel is made for it alone.
+    The space for a GPU kernel's parameters is limited. The operands left over after whole parts wait for the next
+    round, so that no small kernel is made for it alone.
 
     ROOT r = f32[130] concatenate(f32[1] x, x, x, x, x, x, x, x, x, x, x, x, x, x, x, x, x, x, x, x, x, x, x, x, x, x,
       x, x, x, x, x, x, x, x, x, x, x, x, x, x, x, x, x, x, x, x, x, x, x, x, x, x, x, x, x, x, x, x, x, x, x, x, x, x,

@@ -16,7 +16,7 @@ STEPS = ("hlo-descheduler", "control-dep-remover", "defuser", "bf16-mixed-precis
 class Despecializer(Pass):
     """Undoes what was decided for one target: the schedule, control edges, fusions, products of mixed types.
 
-    What is left computes the same and can be compiled or evaluated elsewhere, to compare.
+    The result computes the same and can be compiled or evaluated elsewhere, to compare.
 
     body {
       p = bf16[4,8] parameter(0)

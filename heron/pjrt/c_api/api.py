@@ -52,7 +52,7 @@ def address() -> int:
 @contextmanager
 def layouts_hidden() -> Iterator[None]:
     """For a client that is made meanwhile, buffers lie row-major: it does not ask each of them for its layout, and
-    parse the text of the answer, before NumPy gets at it. What lies otherwise is copied out (`slots/buffers.py`).
+    parse the text of the answer, before NumPy gets at it. Arrays in another order are copied out (`slots/buffers.py`).
 
     Programs are asked as ever: whoever asks them looks the extension up then.
     """

@@ -45,8 +45,8 @@ class LayoutCell(Cell):
 
 class BufferCell(Cell):
     """``external``: how many outside refer to the memory. ``array``: the NumPy array that lies there (its address as a
-    Python object), 0 where Python has to be asked for it. ``own_dims``: room for the dimensions of most. What is asked
-    together lies together.
+    Python object), 0 where Python has to be asked for it. ``own_dims``: room for the dimensions of most. Facts that are
+    asked together lie together.
 
     ``born``: whose the cell is. One of `PYTHONS` belongs to a `Buffer`. One of native code (`fast_paths.py`) has no
     `Buffer`, a reference to its array, and `counters` to count it in; `adopted` it has a `Buffer` as well, which has

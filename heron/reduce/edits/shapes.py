@@ -1,7 +1,8 @@
 """Make dimensions smaller, everywhere at once: all sizes that are multiples of one size shrink in proportion.
 
 Sizes of one program belong together: 768 is 12 heads of 64, and a product of both is a reshape. Divided by the same
-number they still are. What an op's rule infers is inferred again; what then does not fit is no candidate.
+number they still are. Shapes that an op's rule infers are inferred again; a program that then does not fit is no
+candidate.
 """
 
 from __future__ import annotations

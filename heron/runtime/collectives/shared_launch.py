@@ -2,7 +2,7 @@
 
 Each process says to the others which program it begins, and waits until they have begun the same one: processes that
 run different programs, or come in different orders, hear of it before anything runs. While it waits, there or at a
-collective, a process listens: where another one has failed or ended, it fails, too. Whoever waits long tells the
+collective, a process listens: where another one has failed or ended, it fails, too. A process that waits long tells the
 others its place, for their messages.
 """
 

@@ -75,8 +75,8 @@ class View:
 class CpuExecutable(Executable):
     """Calls the native program with a table of buffer addresses. Safe to call from several threads.
 
-    The second call makes a quick way in (`call.py`), which takes exact arrays as they are. What it refuses goes the
-    long way: checked and made to fit, then tried again, or bound here.
+    The second call makes a quick way in (`call.py`), which takes exact arrays as they are. Arguments that it refuses go
+    the long way: checked and made to fit, then tried again, or bound here.
     """
 
     def __init__(

@@ -57,7 +57,7 @@ Watch = Callable[[Thunk], None]
 
 
 class Loaded:
-    """A program on a device. Whoever runs it holds the device's lock.
+    """A program on a device. The caller holds the device's lock.
 
     ``notes`` collects what did not go as planned: graphs the driver refused, with its reason. ``by_steps``: whether
     whoever runs it is to wait for each step (``HERON_CUDA_STEPS=1``). ``place``: which of the program's devices it is,

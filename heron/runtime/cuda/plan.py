@@ -271,7 +271,7 @@ def _effects_of(sequence: Sequence[Thunk], outputs: Outputs) -> tuple[tuple[Slic
 def _section(run: Sequence[tuple[Thunk, tuple[Section, ...]]], outputs: Outputs) -> Section:
     """Nodes with what each waits for: who wrote what it reads, and who read or wrote what it writes.
 
-    What another dependency waits for already is left out.
+    A node that another dependency waits for already is left out.
     """
     accesses: dict[int, list[tuple[Slice, int, bool]]] = {}  # allocation → (slice, node, whether it writes)
     behind: list[int] = []  # for each node all nodes it comes after, as bits

@@ -1,7 +1,7 @@
 """Handlers of XLA's FFI: C functions a program calls by name, given as addresses (`register`).
 
 A call fills the structures of XLA's public header (xla/ffi/api/c_api.h, version 0.3) with buffers that point into the
-program's memory and with attributes that were read once. What handlers may ask of the machine while they run is in
+program's memory and with attributes that were read once. The questions that handlers may ask while they run are in
 `ffi_api.py`.
 """
 

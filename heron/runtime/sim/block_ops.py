@@ -81,7 +81,7 @@ def _plain(f: Callable[..., np.ndarray]) -> Callable[..., np.ndarray]:
 
 
 def _divide(a: np.ndarray, b: np.ndarray) -> np.ndarray:
-    """Toward zero. What is divided by 0 is nobody's."""
+    """Toward zero. A quotient by 0 may be anything."""
     b = np.where(b == 0, 1, b).astype(b.dtype)
     quotient = np.floor_divide(np.abs(a), np.abs(b))
     return (np.sign(a) * np.sign(b) * quotient).astype(a.dtype)

@@ -1,10 +1,10 @@
 """Long scans on the GPU in one pass over memory: each element is read once, each result written once.
 
-A block takes a tile of a row, scans it, and makes known what the tile comes to. What comes before the tile is put
-together by its first warp from what others made known: a group is 32 tiles; a group's tiles before this one are scanned
-across the lanes of the warp, which gives the group's total in its last tile; and what comes before the group is the
-nearest group before it that knows of all up to its end, joined by the totals of the groups in between, one after the
-other.
+A block takes a tile of a row, scans it, and makes known what the tile comes to. The total before the tile is put
+together by its first warp from the totals that others made known: a group is 32 tiles; a group's tiles before this one
+are scanned across the lanes of the warp, which gives the group's total in its last tile; and the total before the group
+is that of the nearest group before it that knows of all up to its end, joined by the totals of the groups in between,
+one after the other.
 
 Floats come out the same whatever block is faster: the total of a group is always the same tree over its tiles, and what
 comes before a group is always the totals of the groups before it joined from the left, whether another block did that

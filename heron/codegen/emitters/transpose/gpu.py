@@ -1,10 +1,10 @@
 """Transposes on the GPU: tiles are read along their rows into shared memory and used along their columns.
 
 A block of 32 x 8 threads takes a tile of 32 x 32 elements, or of 64 x 64 and 128 x 128 where elements of two bytes or
-one let a thread move two or four at once. The tile's rows in shared memory are one word longer than the tile, and
-every 32nd row starts one word later still: a warp then finds the elements of a column in different banks. What is
-staged is the value as the transpose sees it, its prologue computed while the tile is read; outputs of the same shape
-as a staged value are stored on the way.
+one let a thread move two or four at once. The tile's rows in shared memory are one word longer than the tile, and every
+32nd row starts one word later still: a warp then finds the elements of a column in different banks. The staged value is
+the one that the transpose sees, its prologue computed while the tile is read; outputs of the same shape as a staged
+value are stored on the way.
 """
 
 from __future__ import annotations

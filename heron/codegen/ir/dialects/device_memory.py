@@ -1,7 +1,8 @@
 """Ops of the `xla_gpu` dialect by which blocks of a launch speak to each other, and lanes of a warp find their likes.
 
 A thread that reads a word another block is still to write reads it by `atomic_load`, in a loop; the other writes it by
-`atomic_store`. What a thread wrote before a `release` store is there for whoever reads that store by an `acquire` load.
+`atomic_store`. The writes of a thread before a `release` store are visible to a thread that reads that store by an
+`acquire` load.
 """
 
 from __future__ import annotations

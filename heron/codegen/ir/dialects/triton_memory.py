@@ -155,8 +155,8 @@ class StoreOp(IRDLOperation):
 
 @irdl_op_definition
 class MakeTensorDescriptorOp(IRDLOperation):
-    """A descriptor of the matrix at a pointer: rows and columns, and how many elements these are apart. What a tile has
-    outside is zeros."""
+    """A descriptor of the matrix at a pointer: rows and columns, and how many elements these are apart. Elements of
+    a tile that lie outside are zeros."""
 
     name = "tt.make_tensor_descriptor"
     base = operand_def(PtrType)

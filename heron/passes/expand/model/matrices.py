@@ -111,7 +111,7 @@ def total(x: Instruction, dims: Sequence[int]) -> Instruction:
 def scale(x: Instruction) -> Instruction:
     """[..., 1, 1]: about the largest magnitude in each matrix, a power of two; NaN where not all elements are finite.
 
-    What is divided by it can be squared and summed without overflow, and no digit of it is lost.
+    A value divided by it can be squared and summed without overflow, and loses no digit.
     """
     c, info = home(x), ml_dtypes.finfo(real_type(x).dtype)
     most = _reduced("maximum", abs(x), (-2, -1), 0)

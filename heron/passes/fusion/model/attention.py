@@ -2,7 +2,7 @@
 
 Queries times keys is a matrix with a row for each query. Values are weighed with its softmax; the gradients of queries,
 keys and values are weighed with it, too, and with its gradient. A kernel for each of these products computes as much of
-the matrix as it needs anew, a tile at a time. What a row is reduced to is small: the first kernel that computes it
+the matrix as it needs anew, a tile at a time. The reductions of a row are small: the first kernel that computes one
 gives it as a further result, and the others read it.
 """
 

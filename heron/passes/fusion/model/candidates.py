@@ -58,7 +58,8 @@ class Kernel:
 
 
 class Kernels:
-    """All kernels of a computation. What costs nothing (constants, views, broadcasts) is in its readers already."""
+    """All kernels of a computation. Ops that cost nothing (constants, views, broadcasts) are in their readers
+    already."""
 
     def __init__(self, c: Computation, clock: Clock, inputs: int, instructions: int, limit: CodeLimit) -> None:
         self.computation, self.clock, self.inputs, self.instructions = c, clock, inputs, instructions

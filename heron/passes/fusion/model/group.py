@@ -69,8 +69,8 @@ class Group:
         """Whether the kernel would have to tell for every element which operand of `i` that comes from, in the loop of
         every operand.
 
-        A kernel tells once which operand its elements come from, in a loop for each. What a concatenation or an
-        interleaved value is read for at places of its own, a branch would have to tell for every element.
+        A kernel tells once which operand its elements come from, in a loop for each. Where a concatenation or an
+        interleaved value is read at places of its own, a branch would have to choose the operand for every element.
         """
         if i.opcode == "concatenate" and len(i.operands) > _FEW_PIECES:
             places = places_of(i, self.places, users, self.limit)

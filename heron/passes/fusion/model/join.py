@@ -14,7 +14,7 @@ from heron.passes.rewriting.tuples import take_apart
 def join_kernels(nodes: list[Instruction]) -> Instruction:
     """Replace kernels by one with all their outputs that are still read from outside; `nodes` are in execution order.
 
-    What one of them reads of another is computed in place.
+    A value that one of them reads of another is computed in place.
     """
     home = nodes[0].parent
     assert home is not None and home.module is not None

@@ -1,5 +1,5 @@
 """The sum of a product in parts: a product of each part, whose results are added: by which, when few tiles would leave
-cores idle, more of them have work. What belongs to which part depends on shapes alone, so the bits do, too."""
+cores idle, more of them have work. The parts depend on shapes alone, so the bits do, too."""
 
 from __future__ import annotations
 

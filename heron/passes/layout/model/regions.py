@@ -1,9 +1,9 @@
 """The search of layout-assignment: values that lie in another order together, so that fewer bytes are moved.
 
 It begins with everything row-major and looks at each place where bytes are moved: a transpose, an operand in another
-order than its op needs. What lies beyond takes the order that moves nothing there, and with it, one after the other,
-all values for which that makes a difference: the readers of a value, and the other values those read. What would have
-been better off as it was goes back. If the rest moves fewer bytes than before, it stays so.
+order than its op needs. The value beyond takes the order that moves nothing there, and with it, one after the other,
+all values for which that makes a difference: the readers of a value, and the other values those read. Values that would
+have been better off as they were go back. If the rest moves fewer bytes than before, it stays so.
 """
 
 from __future__ import annotations

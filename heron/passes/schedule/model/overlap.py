@@ -2,7 +2,7 @@
 
 From the end each step is placed ahead of those placed before. A done is placed as late as may be, that is, as soon as
 all that needs it has its place; its start follows when enough work stands between the two, or nothing else is left to
-place. Which of the steps that could come next is taken is asked of `CRITERIA`, in their order.
+place. `CRITERIA`, in their order, choose among the steps that could come next.
 """
 
 from __future__ import annotations

@@ -49,7 +49,7 @@ class Fitter:
         """Change the scheduled `module`, which has these sizes, so that its temp has at most `limit` bytes, or as few
         as can be had.
 
-        Searches go by the bytes held at each tick. What packing buffers loses is known only when it is done: then the
+        Searches go by the bytes held at each tick. The loss of packing buffers is known only when it is done: then the
         goal is lowered by that, and searched for again.
         """
         found = Fit(sizes["temp"] <= limit, sizes["temp"], sizes["temp"])

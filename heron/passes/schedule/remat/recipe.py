@@ -48,7 +48,8 @@ class Recipes:
     def find(self, i: Instruction, tick: int, place: int, saved: int, wanted: set[Value], keep: bool) -> Recipe | None:
         """The recipe to recompute `i` at that place, if it saves `saved` bytes; None if there is none.
 
-        What is gone by then is computed again as well where it is not small; with ``keep`` it rather stays longer.
+        An operand that is gone by then is computed again as well where it is not small; with ``keep`` it rather stays
+        longer.
         """
         recipe, planned = Recipe(), dict[Instruction, None]()
         work: list[Instruction | None] = [i]

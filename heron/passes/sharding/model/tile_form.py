@@ -82,7 +82,7 @@ def _elements(text: str) -> Sequence[Sharding]:
 
 
 def _unspecified(i: Instruction) -> tuple[int, ...]:
-    """The dimensions whose sharding propagation may choose. What says so is removed."""
+    """The dimensions whose sharding propagation may choose. The annotation is removed."""
     if target(i) not in (CONSTRAINT, ENTER, LEAVE):
         return ()
     match = _UNSPECIFIED.search(str(i.extras.get("backend_config", "")))

@@ -16,7 +16,7 @@ class Part:
 
     Attributes:
         value: the share, in the program being built. Its dimensions are those of the array divided by the number of
-            parts and rounded up. What the last parts have beyond the array's end is arbitrary.
+            parts and rounded up. Elements of the last parts beyond the array's end are arbitrary.
         shape: the array's shape. Inside a manual computation it is local along the manual axes.
         sharding: the atoms along each dimension, closed. With unreduced atoms the value is a summand.
     """
