@@ -204,6 +204,8 @@ approximates (`ex2.approx`, `rcp.approx`, …) correctly rounded. f16 and bf16 c
 Complex `power` of c64 computes in f64, because the exponential turns errors of its argument into errors of the result;
 that of c128 cannot. `logistic` loses digits beside its poles, where `1 + exp(-z)` cancels. Complex `atan2` is the
 formula `-i·log((x + iy) / √(x² + y²))` and loses those that cancel where the angle is small.
+`divide` is Smith's method, as XLA:CPU's: beyond half of the largest number sums on its way overflow, and a divisor of
+denormal parts has their few digits.
 """
 
 

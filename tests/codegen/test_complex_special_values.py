@@ -7,10 +7,10 @@ import pytest
 
 from tests.codegen.run_kernel import emit_and_run, evaluate, root_fusion
 
-PARTS = np.array([0.0, -0.0, 1, -1, 0.5, -2.5, 3, 1e-3, 1e-20, 1e20, 3e4, np.inf, -np.inf, np.nan, -700, 80])
+PARTS = np.array([0.0, -0.0, 1, -1, 0.5, -2.5, 3, 1e-3, 1e-20, 1e20, 3e4, 2e5, 3e9, np.inf, -np.inf, np.nan, -700, 80])
 FUNCTIONS = (
     "log", "log-plus-one", "sqrt", "rsqrt", "tanh", "exponential", "exponential-minus-one", "sine", "cosine", "tan",
-    "sinh", "cosh", "asin", "acos", "atan", "atanh", "asinh", "acosh",
+    "sinh", "cosh", "asin", "acos", "atan", "atanh", "asinh", "acosh", "sign",
 )  # fmt: skip
 
 WIDE = """HloModule m
@@ -23,12 +23,21 @@ def kinds(x: np.ndarray) -> np.ndarray:
     return np.where(np.isnan(x), 3, np.where(np.isinf(x), 2 * sign, np.where(x == 0, sign, 0)))
 
 
+def ends(dtype: type) -> list[float]:
+    """The smallest numbers, denormals, and the largest."""
+    info = np.finfo(dtype)
+    least, most = float(info.smallest_subnormal), float(info.max)
+    return [least, -3 * least, float(info.tiny), 1.0, most, -most / 2]
+
+
 @pytest.mark.parametrize("target", ["cpu", "sim:sm_90"])
+@pytest.mark.parametrize("at", ["special", "ends"])
 @pytest.mark.parametrize(("type_", "dtype", "tolerance"), [("c64", np.complex64, 2e-6), ("c128", np.complex128, 1e-14)])
-def test_special_values(type_: str, dtype: type, tolerance: float, target: str) -> None:
-    z = np.array([complex(a, b) for a in PARTS for b in PARTS], dtype)
+def test_special_values(type_: str, dtype: type, tolerance: float, at: str, target: str) -> None:
+    values = PARTS if at == "special" else ends(dtype)
+    z = np.array([complex(a, b) for a in values for b in values], dtype)
     for name in FUNCTIONS:
-        source = f"HloModule m\nENTRY e {{ z = {type_}[256] parameter(0) ROOT r = {type_}[256] {name}(z) }}"
+        source = f"HloModule m\nENTRY e {{ z = {type_}[{z.size}] parameter(0) ROOT r = {type_}[{z.size}] {name}(z) }}"
         root = root_fusion(source)
         (got,), _ = emit_and_run(root, [z], target)
         (want,) = evaluate(root, [z])

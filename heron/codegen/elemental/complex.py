@@ -119,8 +119,9 @@ def infinite(x: Real, y: Real) -> Truth:
 
 
 def sign(e: FunctionEmitter, a: Pair) -> Pair:
-    """a / |a|, 0 for 0."""
+    """a / |a|, 0 for 0. The modulus may be out of range, and that of denormals has few digits: the quotient is used."""
     x, y = parts(e, a)
-    length = modulus(x, y)
-    is_zero = length.equals(0)
-    return joined(is_zero.choose(x, x / length), is_zero.choose(y, y / length))
+    large, _, ratio = ordered(x, y)
+    length = (1.0 + ratio * ratio).apply(math.SqrtOp)
+    is_zero = large.equals(0)
+    return joined(*(is_zero.choose(part, part / large / length) for part in (x, y)))

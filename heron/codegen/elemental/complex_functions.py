@@ -12,7 +12,7 @@ from xdsl.dialects import arith, math
 
 from heron.codegen.elemental.complex import binary, divide, infinite, ordered
 from heron.codegen.elemental.emitter import FunctionEmitter
-from heron.codegen.elemental.real import Real, joined, parts
+from heron.codegen.elemental.real import Real, Truth, joined, parts
 from heron.codegen.elemental.values import Pair
 from heron.codegen.ir.types import F32, F64
 
@@ -23,6 +23,8 @@ LOG_2 = 0.6931471805599453
 _LARGE = (80.0, 700.0)
 #: the logarithm of the second step's factor, and the factor
 _STEP = (32.0, 78962960182680.69)
+#: the square of its inverse is less than the last place of 1: f32, f64
+_FAR = (1e5, 1e9)
 
 
 def _limit(x: Real) -> float:
@@ -100,7 +102,7 @@ def sqrt(e: FunctionEmitter, z: Pair) -> Pair:
     length = (1.0 + ratio * ratio).apply(math.SqrtOp)
     root = large.apply(math.SqrtOp) * ((length + is_x.choose(_one(x), ratio)) * 0.5).apply(math.SqrtOp)
     is_zero = large.equals(0)
-    other = is_zero.choose(x.of(0.0), abs(y) * 0.5 / root)
+    other = is_zero.choose(x.of(0.0), abs(y) / (root * 2.0))  # half of a denormal may be 0
     root = is_zero.choose(x.of(0.0), root)
     left = x < 0
     re, im = left.choose(other, root), left.choose(root, other)
@@ -114,9 +116,11 @@ def sqrt(e: FunctionEmitter, z: Pair) -> Pair:
 
 
 def rsqrt(e: FunctionEmitter, z: Pair) -> Pair:
-    """1 / sqrt(z)."""
-    x, _ = parts(e, z)
-    return divide(e, joined(_one(x), x.of(0.0)), sqrt(e, z))
+    """1 / sqrt(z); zeros that stand for numbers too small have the signs of those."""
+    x, y = parts(e, z)
+    re, im = parts(e, divide(e, joined(_one(x), x.of(0.0)), sqrt(e, z)))
+    off_axis = x.is_finite() & y.is_finite() & ~y.equals(0)
+    return joined(off_axis.choose(abs(re), re), off_axis.choose(im.copysign(-y), im))
 
 
 def _hyperbolic(x: Real) -> tuple[Real, Real, Real]:
@@ -189,14 +193,21 @@ def _roots(e: FunctionEmitter, x: Real, y: Real) -> tuple[Real, Real, Real, Real
     return *low, *high
 
 
+def _far(x: Real, y: Real) -> tuple[Truth, Real]:
+    """Whether 1 counts nothing beside |z|; and log(2·|z|), of numbers whose modulus may overflow."""
+    large, _, ratio = ordered(x, y)
+    size = large.apply(math.LogOp) + LOG_2 + (ratio * ratio).apply(math.Log1pOp) * 0.5
+    endless = infinite(x, y)
+    return (large > _FAR[x.is_double]) | endless, endless.choose(large.of(INFINITY), size)
+
+
 def asin(e: FunctionEmitter, z: Pair) -> Pair:
     """atan2(x, Re(√(1-z)·√(1+z))) + i·asinh(Im(conj √(1-z)·√(1+z)))."""
     x, y = parts(e, z)
     a, b, c, d = _roots(e, x, y)
     re, im = x.atan2(a * c - b * d), (a * d - b * c).apply(math.AsinhOp)
-    endless = infinite(x, y)
-    re = endless.choose(x.atan2(abs(y)), re)
-    im = endless.choose(y.of(INFINITY).copysign(y), im)
+    far, size = _far(x, y)
+    re, im = far.choose(x.atan2(abs(y)), re), far.choose(size.copysign(y), im)
     real = y.equals(0) & (_one(x) >= abs(x))
     return joined(x.equals(0).choose(x, re), real.choose(y, im))
 
@@ -206,10 +217,10 @@ def acos(e: FunctionEmitter, z: Pair) -> Pair:
     x, y = parts(e, z)
     a, b, c, d = _roots(e, x, y)
     re, im = a.atan2(c) * 2.0, (c * b - d * a).apply(math.AsinhOp)
-    endless = infinite(x, y)
-    re = endless.choose(abs(y).atan2(x), re)
+    far, size = _far(x, y)
+    re = far.choose(abs(y).atan2(x), re)
     re = (x.equals(0) & y.is_nan()).choose(x.of(RIGHT_ANGLE), re)
-    return joined(re, endless.choose(-y.of(INFINITY).copysign(y), im))
+    return joined(re, far.choose(-size.copysign(y), im))
 
 
 def asinh(e: FunctionEmitter, z: Pair) -> Pair:
@@ -228,16 +239,16 @@ def acosh(e: FunctionEmitter, z: Pair) -> Pair:
     a, b = parts(e, sqrt(e, joined(x - 1.0, y)))
     c, d = parts(e, sqrt(e, joined(x + 1.0, y)))
     re, im = (a * c + b * d).apply(math.AsinhOp), b.atan2(c) * 2.0
-    endless = infinite(x, y)
+    far, size = _far(x, y)
     im = (x.equals(0) & y.is_nan()).choose(x.of(RIGHT_ANGLE), im)
-    return joined(endless.choose(x.of(INFINITY), re), endless.choose(y.atan2(x), im))
+    return joined(far.choose(size, re), far.choose(y.atan2(x), im))
 
 
 def atanh(e: FunctionEmitter, z: Pair) -> Pair:
-    """log1p(4·x / ((1-x)² + y²)) / 4 + i·atan2(2·y, (1-x)·(1+x) - y²) / 2; far out 1/z and a right angle."""
+    """log1p(4·x / ((1-x)² + y²)) / 4 + i·atan2(2·y, (1-x)·(1+x) - y²) / 2; far out 1/z, from a right angle."""
     x, y = parts(e, z)
     large, _, ratio = ordered(x, y)
-    far = (large > (1e9 if x.is_double else 1e5)) | infinite(x, y)
+    far = (large > _FAR[x.is_double]) | infinite(x, y)
     a, b = far.choose(x.of(0.0), x), far.choose(y.of(0.0), y)
     size = abs(a)
     near = 1.0 - size
@@ -246,12 +257,12 @@ def atanh(e: FunctionEmitter, z: Pair) -> Pair:
     beside = near.equals(0) & (abs(b) < 1e-10)
     re = beside.choose((LOG_2 - abs(b).apply(math.LogOp)) * 0.5, re)
     im = (b * 2.0).atan2(near * (1.0 + size) - b * b) * 0.5
-    # x / (x² + y²) by quotients of parts of one size
-    inverse = abs(x) / large / (1.0 + ratio * ratio) / large
-    inverse = infinite(x, y).choose(x.of(0.0), inverse)
-    right = x.of(RIGHT_ANGLE).copysign(y)
+    # x / (x² + y²) and y / (x² + y²) by quotients of parts of one size
+    below = 1.0 + ratio * ratio
+    inverse, rest = (infinite(x, y).choose(x.of(0.0), abs(part) / large / below / large) for part in (x, y))
+    right = y.is_nan().choose(y, RIGHT_ANGLE - rest)
     re = far.choose(inverse, re).copysign(x)
-    return joined(x.equals(0).choose(x, re), far.choose(y.is_nan().choose(y, right), im.copysign(y)))
+    return joined(x.equals(0).choose(x, re), far.choose(right, im).copysign(y))
 
 
 def tan(e: FunctionEmitter, z: Pair) -> Pair:

@@ -47,16 +47,27 @@ def _infinite_as_one(x: np.ndarray) -> np.ndarray:
 
 def sign(z: np.ndarray) -> np.ndarray:
     """``z / |z|``, part by part; zeros stay."""
-    x, y = _parts(z)
-    size = np.maximum(np.abs(x), np.abs(y))
-    by = -np.frexp(np.where(np.isfinite(size), size, 1.0))[1]  # so that the square of the modulus is in range
-    real, imaginary = np.ldexp(x, by), np.ldexp(y, by)
+    (scaled,) = _scaled(z)
+    real, imaginary = _parts(scaled)
     modulus = np.hypot(real, imaginary)
     return np.where(z == 0, z, pair(real / modulus, imaginary / modulus))
 
 
+def _scaled(*numbers: np.ndarray) -> list[np.ndarray]:
+    """All times one power of two, element by element, so that their squares are in range."""
+    sizes = [np.abs(part) for z in numbers for part in _parts(z)]
+    size = np.maximum.reduce(np.broadcast_arrays(*sizes))
+    by = -np.frexp(np.where(np.isfinite(size), size, 1.0))[1]
+    return [pair(np.ldexp(np.real(z), by), np.ldexp(np.imag(z), by)) for z in numbers]
+
+
 def reciprocal_sqrt(z: np.ndarray) -> np.ndarray:
-    return divide(np.ones((), np.complex128), np.sqrt(z))
+    """Zeros that stand for parts too small have the signs of those."""
+    _, y = _parts(z)
+    re, im = _parts(divide(np.ones((), np.complex128), np.sqrt(z)))
+    beside = np.isfinite(z) & (y != 0)
+    re = np.where(beside & (re == 0), 0.0, re)
+    return pair(re, np.where(beside & (im == 0), np.copysign(0.0, -y), im))
 
 
 def power(x: np.ndarray, y: np.ndarray) -> np.ndarray:
@@ -124,4 +135,7 @@ def logistic(z: np.ndarray) -> np.ndarray:
 
 def arctan2(y: np.ndarray, x: np.ndarray) -> np.ndarray:
     """``-i log((x + iy) / sqrt(x**2 + y**2))``."""
-    return -1j * np.log((x + 1j * y) / np.sqrt(x * x + y * y))
+    y, x = _scaled(y, x)
+    (a, b), (c, d) = _parts(x), _parts(y)
+    angle = np.log(divide(pair(a - d, b + c), np.sqrt(x * x + y * y)))
+    return pair(np.imag(angle), -np.real(angle))
