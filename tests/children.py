@@ -48,6 +48,7 @@ def results(
     processes: int = 1,
     seconds: float = 60.0,
     fresh: bool = False,
+    warm: str = "",
 ) -> Iterator[tuple[int, Any]]:
     """``(number of the job, function(job))`` as jobs end, or a `Lost` in place of the result.
 
@@ -58,8 +59,12 @@ def results(
         seconds: the CPU time a job may take, so that it does not matter what else the machine does; ten times as long
             in all, for a job that waits for ever.
         fresh: every job gets a process of its own.
+        warm: a module that one process imports; the jobs' processes are forked from it, and share its hash seed. Without
+            one, each process is a new interpreter. The first name given in a process counts for all of its calls.
     """
-    context = multiprocessing.get_context("spawn")
+    context = multiprocessing.get_context("forkserver" if warm else "spawn")
+    if warm:
+        multiprocessing.set_forkserver_preload([warm])
     waiting = list(range(len(jobs)))[::-1]
     children: list[_Child] = []
     try:

@@ -6,12 +6,22 @@ import itertools
 import multiprocessing
 import os
 import signal
+import subprocess
+import sys
 import time
+from pathlib import Path
 
 import pytest
 
 from tests import children
 from tests.children import Lost
+
+ROOT = Path(__file__).parent.parent
+#: in a process of its own: the first module to import holds for all later children
+_WARM = """
+from tests import children, test_children
+print(dict(children.results(test_children.job, ["modules", "Ctrl-C"], fresh=True, warm="wave")))
+"""
 
 
 def job(what: str) -> str:
@@ -21,6 +31,8 @@ def job(what: str) -> str:
         time.sleep(600)
     if what == "Ctrl-C":
         os.kill(os.getpid(), signal.SIGINT)
+    if what == "modules":
+        return str("wave" in sys.modules)
     return what
 
 
@@ -32,6 +44,11 @@ def test_outcomes() -> None:
 
 def test_children_do_not_hear_ctrl_c() -> None:
     assert dict(children.results(job, ["Ctrl-C"] * 2, fresh=True)) == {0: "Ctrl-C", 1: "Ctrl-C"}
+
+
+def test_children_are_forked_from_a_process_that_has_imported_a_module() -> None:
+    run = subprocess.run([sys.executable, "-c", _WARM], cwd=ROOT, capture_output=True, text=True, check=True)
+    assert run.stdout == "{0: 'True', 1: 'Ctrl-C'}\n"
 
 
 def test_a_job_is_stopped_at_its_cpu_time(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -1,7 +1,8 @@
 """``python -m tests.state --count 500``: sequences of compiles, runs, threads and caches; the same bits each time.
 
-Each sequence is a process of its own. It compiles a few programs in some order, again and again, with the cache cold
-and warm, runs them in turn and by several threads, and drops them. Every result has the bits the program gives alone.
+Each sequence is a process of its own: one of ten a new interpreter, the others forked from a process that has imported
+heron and done nothing else. It compiles a few programs in some order, again and again, with the cache cold and warm,
+runs them in turn and by several threads, and drops them. Every result has the bits the program gives alone.
 """
 
 from __future__ import annotations
@@ -15,6 +16,11 @@ from typing import Any
 from heron.cli.series import Series, series
 from tests import children
 from tests.state import programs, sequence
+
+#: a process that has imported this is forked for most sequences
+_WARM = "tests.state.warm"
+#: one sequence of so many starts as an interpreter: imports, and the seed of hashes, are then its own
+_COLD = 10
 
 
 def main(arguments: list[str] | None = None) -> int:
@@ -47,16 +53,26 @@ def run(
     shown = shown or Series()
     used = sorted({name for n in numbers for name in sequence.chosen(n)})
     alone: dict[str, list[str]] = {}
-    for at, result in children.results(programs.alone, used, jobs, seconds, fresh=True):
+    for at, result in children.results(programs.alone, used, jobs, seconds, fresh=True, warm=_WARM):
         shown.say(0, f"{len(alone) + 1} of {len(used)} programs by themselves: {used[at]}")
         if isinstance(result, children.Lost):
             raise SystemExit(f"{used[at]} by itself: {result}")
         alone[used[at]] = result
-    work = [(n, {name: alone[name] for name in sequence.chosen(n)}) for n in numbers]
-    for at, report in shown.over(children.results(sequence.run, work, jobs, seconds, fresh=True)):
+    for n, report in shown.over(_sequences(numbers, alone, jobs, seconds)):
         if words := _words(report):
-            print(f"sequence {numbers[at]}: {words}", file=sys.stderr, flush=True)
-        yield numbers[at], report
+            print(f"sequence {n}: {words}", file=sys.stderr, flush=True)
+        yield n, report
+
+
+def _sequences(
+    numbers: Sequence[int], alone: dict[str, list[str]], jobs: int, seconds: float
+) -> Iterator[tuple[int, Any]]:
+    """The reports by number, as they come; `alone` has the bits of each program by itself."""
+    for warm in (_WARM, ""):
+        those = [n for n in numbers if (n % _COLD == 0) != bool(warm)]
+        work = [(n, {name: alone[name] for name in sequence.chosen(n)}) for n in those]
+        for at, report in children.results(sequence.run, work, jobs, seconds, fresh=True, warm=warm):
+            yield those[at], report
 
 
 def _words(report: Any) -> str:
