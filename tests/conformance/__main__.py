@@ -4,6 +4,7 @@
 --quick           the cases the test-suite runs, without the sweeps
 --generated N     that many generated programs as well (or, with --op generated, nothing else)
 --start N         number of the first generated program
+--target T        compile the cases for that target, and compare it with the evaluator instead of XLA
 """
 
 from __future__ import annotations
@@ -14,7 +15,7 @@ import time
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator
 
-from tests.conformance import conversions, coverage, elementwise, programs, structural
+from tests.conformance import compiled, conversions, coverage, elementwise, programs, structural
 from tests.conformance.case import Case
 from tests.conformance.disagreements import disagreements, refusals
 from tests.conformance.runner import Outcome, run
@@ -30,6 +31,7 @@ def main(argv: list[str] | None = None) -> int:
     parser.add_argument("--quick", action="store_true", help="without the larger sweeps")
     parser.add_argument("--generated", type=int, default=0, metavar="N", help="that many generated programs, too")
     parser.add_argument("--start", type=int, default=0, metavar="N", help="number of the first generated program")
+    parser.add_argument("--target", default="", metavar="T", help="cpu, sim:sm_90, …: its values instead of XLA's")
     arguments = parser.parse_args(argv)
     started = time.perf_counter()
     outcomes: list[Outcome] = []
@@ -40,7 +42,7 @@ def main(argv: list[str] | None = None) -> int:
     print(table(outcomes))
     counts = Counter(o.verdict for o in outcomes)
     print(f"{len(outcomes)} cases, {time.perf_counter() - started:.0f} s: {dict(counts)}")
-    stale = [] if arguments.op or arguments.quick else unseen(outcomes)
+    stale = [] if arguments.op or arguments.quick or arguments.target else unseen(outcomes)
     for words in stale:
         print(words)
     return 1 if counts["differ"] or stale else 0
@@ -55,6 +57,10 @@ def all_cases(full: bool) -> Iterator[Case]:
 
 
 def _outcomes(arguments: argparse.Namespace) -> Iterator[Outcome]:
+    if arguments.target:
+        cases = [c for c in compiled.cases(not arguments.quick) if arguments.op in ("", c.op)]
+        yield from compiled.run(cases, arguments.target)
+        return
     batch: list[Case] = []
     for case in all_cases(not arguments.quick):
         if arguments.op in ("", case.op):

@@ -77,7 +77,7 @@ def run(cases: Sequence[Case], pack: int = PACK) -> Iterator[Outcome]:
 @np.errstate(all="ignore")
 def judge(case: Case, ours: list[np.ndarray], theirs: list[np.ndarray]) -> Outcome:
     """Compare the outputs of a case."""
-    shapes = _leaves(case.module.entry.root.shape)
+    shapes = leaves(case.module.entry.root.shape)
     assert len(ours) == len(theirs) == len(shapes), f"{case.name}: {len(ours)} outputs, XLA has {len(theirs)}"
     used: list[Disagreement] = []
     for n, (a, b, shape) in enumerate(zip(ours, theirs, shapes, strict=True)):
@@ -93,15 +93,16 @@ def judge(case: Case, ours: list[np.ndarray], theirs: list[np.ndarray]) -> Outco
                     used.append(d)
                 wrong = left
         if wrong.any():
-            return Outcome(case, "differ", _difference(case, n, a, b, wrong))
+            return Outcome(case, "differ", difference(case, n, a, b, wrong))
     return Outcome(case, "documented" if used else "agree", "; ".join(d.reason for d in used), used)
 
 
-def _difference(case: Case, n: int, ours: np.ndarray, theirs: np.ndarray, wrong: np.ndarray) -> str:
+def difference(case: Case, n: int, ours: np.ndarray, theirs: np.ndarray, wrong: np.ndarray, whose: str = "XLA") -> str:
+    """Words for the first element of output `n` that is `wrong`."""
     at = tuple(int(k) for k in np.argwhere(wrong)[0])
     given = [str(x[at]) for x in case.inputs if x.shape == ours.shape]
     where = f"({', '.join(given)})" if given else f"at {list(at)}"
-    return f"{int(wrong.sum())} of {wrong.size} in output {n}; {where} gives {ours[at]}, XLA has {theirs[at]}"
+    return f"{int(wrong.sum())} of {wrong.size} in output {n}; {where} gives {ours[at]}, {whose} has {theirs[at]}"
 
 
 class Runnable(Protocol):
@@ -124,7 +125,7 @@ def xla_values(cases: Sequence[Runnable]) -> list[list[np.ndarray] | str]:
             return [" ".join(str(error).split())[:300]]
         middle = len(cases) // 2
         return xla_values(cases[:middle]) + xla_values(cases[middle:])
-    return [[next(flat) for _ in _leaves(case.module.entry.root.shape)] for case in cases]
+    return [[next(flat) for _ in leaves(case.module.entry.root.shape)] for case in cases]
 
 
 def packed(cases: Sequence[Runnable]) -> Module:
@@ -162,5 +163,6 @@ def _parts(entry: Computation, value: Instruction) -> list[Instruction]:
     return [p for part in parts for p in _parts(entry, part)]
 
 
-def _leaves(shape: Shape) -> list[Shape]:
+def leaves(shape: Shape) -> list[Shape]:
+    """The shapes of the arrays in a value of that shape."""
     return [s for _, s in shape.leaves() if s.is_array]
