@@ -24,6 +24,7 @@ from heron.backends.calls.collectives import (
     TRANSFERS,
     collective,
     device_number,
+    ended,
     transfer,
 )
 from heron.backends.refusals import no_code
@@ -105,7 +106,7 @@ class Lowering:
             "call": self.call,
             "async-start": self.begun,
             "async-update": lambda _: [],
-            "async-done": lambda _: [],
+            "async-done": partial(ended, self),
             "rng-get-and-update-state": self.random_state,
             **dict.fromkeys(RULES, self.library_call),
             **{opcode: partial(collective, self) for opcode in COLLECTIVES},

@@ -279,6 +279,13 @@ def continues_async(i: Instruction) -> bool:
     return Trait.ASYNC in i.op.traits and not i.op.done
 
 
+def begun_by(i: Instruction) -> Computation:
+    """The computation of the async-start that `i`, an async-update or async-done, goes back to."""
+    while continues_async(i):
+        i = i.operands[0]
+    return i.calls
+
+
 def is_device_id(i: Instruction) -> bool:
     """Whether `i` is a replica-id or a partition-id."""
     return Trait.DEVICE_ID in i.op.traits

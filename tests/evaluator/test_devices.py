@@ -243,6 +243,25 @@ def test_send_and_recv_between_devices(replicas: int, partitions: int) -> None:
     assert run(PIPELINE, replicas, partitions, VECTORS) == [[[0, 0]], [[1, 2]], [[3, 4]]]
 
 
+RECEIVER = """receiver {
+  t = token[] parameter(0)
+  ROOT r = (f32[2], u32[], token[]) recv(t), channel_id=1, frontend_attributes={_xla_send_recv_source_target_pairs="{{0,1},{1,2}}"}
+}
+"""
+
+
+def test_what_an_async_start_receives_is_there_when_it_is_done() -> None:
+    text = """  p = f32[2] parameter(0)
+  tok = token[] after-all()
+  begun = ((token[]), (f32[2], u32[], token[]), u32[]) async-start(tok), calls=receiver
+  s = (f32[2], u32[], token[]) send(p, tok), channel_id=1, frontend_attributes={_xla_send_recv_source_target_pairs="{{0,1},{1,2}}"}
+  sd = token[] send-done(s), channel_id=1
+  came = (f32[2], u32[], token[]) async-done(begun), control-predecessors={s}
+  ROOT v = f32[2] get-tuple-element(came), index=0
+"""
+    assert run(text, 1, 3, VECTORS, functions=RECEIVER) == [[[0, 0]], [[1, 2]], [[3, 4]]]
+
+
 BRANCHES = """talk {
   t = token[] parameter(0)
   one = f32[] constant(7)

@@ -11,13 +11,14 @@ from typing import TYPE_CHECKING
 
 from heron.analysis.devices.groups import device_groups, device_pairs
 from heron.backends.calls import transfers
-from heron.backends.calls.host import call, memory_order
+from heron.backends.calls.host import Place, arrays_of, call, call_at, memory_order
 from heron.backends.devices import Devices
 from heron.backends.reducers import reducer
 from heron.backends.refusals import no_code
 from heron.codegen.native.collectives import fits_slot
 from heron.errors import HeronError
-from heron.hlo.facts import having
+from heron.hlo.facts import begun_by, having
+from heron.hlo.ir.computation import Computation
 from heron.hlo.ir.instruction import Instruction
 from heron.hlo.ir.module import Module
 from heron.hlo.ir.op import Trait
@@ -32,8 +33,6 @@ if TYPE_CHECKING:
     from heron.backends.lower import Lowering
 
 Groups = tuple[tuple[int, ...], ...]
-#: a part of a value that is an array: whose, where in it, and its shape
-Leaf = tuple[Instruction, ShapeIndex, Shape]
 
 #: ops in which several devices take part, but for those that only wait for the end of another
 COLLECTIVES = having(Trait.COLLECTIVE)
@@ -86,6 +85,22 @@ def transfer(lowering: Lowering, i: Instruction) -> list[Thunk]:
     return on_host(lowering, i) if lowering.target.sim else transfers.exchanged(lowering, i)
 
 
+def ended(lowering: Lowering, i: Instruction) -> list[Thunk]:
+    """The end of what an async-start began: simulated devices wait for what they began to receive."""
+    if not lowering.target.sim:
+        return []
+    return [_received(lowering, k) for k in begun_by(i).instructions if k.opcode == "recv"]
+
+
+def _received(lowering: Lowering, recv: Instruction) -> Thunk:
+    """A step of the host that ends `recv`: the data comes to the place that `recv` has for it."""
+    alone = Computation("end")
+    end = alone.add("recv-done", [alone.add_parameter(0, recv.shape.bare)], **recv.attrs)
+    arrays = arrays_of(recv)
+    data = [place for place in arrays if place[1][0] == 0]
+    return call_at(lowering, arrays, data, OnDevices.of(end, lowering.module), "collectives", recv.name)
+
+
 def device_number(lowering: Lowering, i: Instruction) -> list[Thunk]:
     """The number of the device that runs the program; zero on the only one."""
     if Devices.of(lowering.module).count == 1:
@@ -128,8 +143,8 @@ class _Collective:
         self.devices = Devices.of(lowering.module)
         self.groups: Groups = device_groups(i, lowering.module)
         self._need_devices()
-        self.operands: list[Leaf] = [(o, (), o.shape) for o in i.operands]
-        self.results: list[Leaf] = _results(i)
+        self.operands: list[Place] = [(o, (), o.shape) for o in i.operands]
+        self.results: list[Place] = _results(i)
 
     def _need_devices(self) -> None:
         """Raise GEN012 for groups with a device that does not exist, or that is in two of them."""
@@ -219,7 +234,7 @@ class _Collective:
         )
 
 
-def _results(i: Instruction) -> list[Leaf]:
+def _results(i: Instruction) -> list[Place]:
     """The arrays that a collective computes."""
     at: ShapeIndex = (1,) if i.op.holds_operands else ()
     shape = i.shape.at(at)

@@ -12,7 +12,7 @@ from heron.hlo.calls.declaration import Call, Order
 from heron.hlo.calls.form import results_of
 from heron.hlo.ir.instruction import Instruction
 from heron.hlo.ir.layout import layout
-from heron.hlo.ir.shape import Shape
+from heron.hlo.ir.shape import Shape, ShapeIndex
 from heron.records import dataclass
 from heron.runtime.library_call import Array, Descriptor
 from heron.runtime.thunks import HostThunk, LibraryThunk, Thunk
@@ -21,6 +21,8 @@ if TYPE_CHECKING:
     from heron.backends.lower import Lowering
 
 Routine = Callable[..., None]
+#: a part of a value that is an array: whose, where in it, and its shape
+Place = tuple[Instruction, ShapeIndex, Shape]
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,7 +38,20 @@ class Permuted:
 
 def call(lowering: Lowering, i: Instruction, routine: Routine, library: str) -> list[Thunk]:
     """One call of `routine` with the operands' arrays, then the results', in the order of their leaves."""
-    places = [(o, index, leaf) for o in (*i.operands, i) for index, leaf in o.shape.leaves() if leaf.is_array]
+    given, made = [place for o in i.operands for place in arrays_of(o)], arrays_of(i)
+    return [call_at(lowering, given, made, routine, library, i.name)]
+
+
+def arrays_of(i: Instruction) -> list[Place]:
+    """The arrays in the value of `i`."""
+    return [(i, index, leaf) for index, leaf in i.shape.leaves() if leaf.is_array]
+
+
+def call_at(
+    lowering: Lowering, given: list[Place], made: list[Place], routine: Routine, library: str, name: str
+) -> HostThunk:
+    """One call of `routine` with the arrays that are given, then those it makes."""
+    places = [*given, *made]
     orders = tuple(memory_order(leaf) for _, _, leaf in places)
     if any(order != tuple(range(len(order))) for order in orders):
         at = tuple(tuple(map(order.index, range(len(order)))) for order in orders)
@@ -46,8 +61,7 @@ def call(lowering: Lowering, i: Instruction, routine: Routine, library: str) -> 
         for (_, _, leaf), order in zip(places, orders, strict=True)
     )
     args = tuple(lowering.slice(o, index) for o, index, _ in places)
-    results = sum(leaf.is_array for _, leaf in i.shape.leaves())
-    return [HostThunk(routine, args, types, library, i.name, results)]
+    return HostThunk(routine, args, types, library, name, len(made))
 
 
 def library_call(

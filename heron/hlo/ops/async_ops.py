@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from heron.hlo.facts import begun_by
 from heron.hlo.ir.op import Attr, AttrKind, Op, Trait, op, reject
 from heron.hlo.ir.shape import Shape, scalar, tuple_
 from heron.hlo.ir.types import U32
@@ -77,7 +78,7 @@ class AsyncUpdate(Op):
 
 @op("async-done")
 class AsyncDone(Op):
-    """The result of the work, when it is finished.
+    """The result of the work, when it is finished; what it began to receive has arrived.
 
     Shape: the second element of the operand's.
     """
@@ -90,7 +91,17 @@ class AsyncDone(Op):
         return need_started(i, started)[1]
 
     def evaluate(self, ev: Evaluation, i: Instruction, started: tuple[Any, ...]) -> Any:
-        return started[1]
+        return _arrived(ev, i, begun_by(i).root, started[1])
+
+
+def _arrived(ev: Evaluation, i: Instruction, made: Instruction, value: Any) -> Any:
+    """The value of `made`, with the data of every receive that it is or holds."""
+    if made.opcode == "recv":
+        data, ticket, token = value
+        return ev.finish_receive(i, ticket, data), ticket, token
+    if made.opcode == "tuple":
+        return tuple(_arrived(ev, i, o, v) for o, v in zip(made.operands, value, strict=True))
+    return value
 
 
 def need_started(i: Instruction, started: Shape) -> tuple[Shape, ...]:

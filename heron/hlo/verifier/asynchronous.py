@@ -12,6 +12,8 @@ from heron.hlo.verifier.calls import MAIN
 from heron.hlo.verifier.channels import TRANSFERS
 from heron.hlo.verifier.rules import Problem, rule
 
+#: the frontend attribute of an async-start whose ops begin together
+GROUP = "_collectives_group"
 #: what may use the first half of a piece of work, which it must be used by once
 USED_BY: dict[str, tuple[str, ...]] = {start: (done,) for start, done in done_of().items()}
 USED_BY["async-start"] = USED_BY["async-update"] = ("async-update", "async-done")
@@ -88,7 +90,7 @@ def started_work_is_one_op(i: Instruction) -> Iterator[Problem]:
     """
     body = i.calls
     inner = [k for k in body._instructions if k is not body.root and k.opcode != "parameter"]
-    if not inner or "_collectives_group" in i.extras.get("frontend_attributes", {}):
+    if not inner or GROUP in i.extras.get("frontend_attributes", {}):
         return
     opcodes = {k.opcode for k in inner}
     if opcodes <= {"get-tuple-element"} or opcodes | {body.root.opcode} <= TRANSFERS | {"tuple"}:

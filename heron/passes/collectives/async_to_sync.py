@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+from heron.hlo.facts import begun_by, continues_async
 from heron.hlo.ir.instruction import Instruction
 from heron.hlo.ir.module import Module
+from heron.hlo.ir.op import Trait
 from heron.hlo.ir.shape import Shape
 from heron.passes.framework.base import Constraint, Pass
 from heron.passes.framework.context import PassContext
@@ -22,7 +24,7 @@ class AsyncToSync(Pass):
 
     What a start gives (the operands, the results, contexts) becomes a tuple of those. What had to come before or after
     either still has to. Starts and dones are made anew, by `async-collective-creator`, where something else may run
-    meanwhile. Transfers to other programs (send, recv) and permutes that write slices in place stay.
+    meanwhile. Sends and receives, alone or in groups, and permutes that write slices in place stay.
 
     sum {
       a = f32[] parameter(0)
@@ -53,7 +55,7 @@ class AsyncToSync(Pass):
             for i in c.post_order()
             if i.opcode in _RULES and i.attrs.get("slice_sizes") is None
         ]
-        stays = {i for i in found if _of_other(i)}
+        stays = {i for i in found if _stays(i)}
         for i in found:
             if i in stays or not ctx.may_fire("sync", "async_to_sync.py", i):
                 continue
@@ -69,8 +71,10 @@ class AsyncToSync(Pass):
         return len(found) > len(stays)
 
 
-def _of_other(i: Instruction) -> bool:
-    """Whether a done waits for a start that stays."""
+def _stays(i: Instruction) -> bool:
+    """Whether a done waits for a start that stays, or a start begins transfers, which only a done ends."""
+    if i.opcode == "async-start" or continues_async(i):
+        return any(inner.has(Trait.CHANNEL) for inner in begun_by(i).instructions)
     return i.opcode == "collective-permute-done" and i.operands[0].attrs.get("slice_sizes") is not None
 
 

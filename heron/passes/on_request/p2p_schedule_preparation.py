@@ -5,10 +5,9 @@ from __future__ import annotations
 from itertools import pairwise
 
 from heron.analysis.graph.reachability import Reachability
-from heron.hlo.facts import done_of
 from heron.hlo.ir.computation import Computation
-from heron.hlo.ir.instruction import Instruction
 from heron.hlo.ir.module import Module
+from heron.passes.collectives.model.transfers import Chain, chains_of
 from heron.passes.framework.base import Constraint, Pass
 from heron.passes.framework.context import PassContext
 from heron.passes.framework.registry import register
@@ -46,29 +45,14 @@ class P2pSchedulePreparation(Pass):
     def run(self, module: Module, ctx: PassContext) -> bool:
         changed = False
         for c in module.non_fusion_computations():
-            chains = _chains(c)
+            chains = chains_of(c)
             if chains and _order(c, chains):
                 ctx.decide(True, f"{len(chains)} transfers in one order", subject=c.name)
                 changed = True
         return changed
 
 
-def _chains(c: Computation) -> list[list[Instruction]]:
-    """recv, send, recv-done and send-done of each channel that has one of each."""
-    by_channel: dict[int, list[Instruction]] = {}
-    for i in c.post_order():
-        if i.opcode in ("recv", "send") and not i.is_host_transfer and i.channel_id is not None:
-            by_channel.setdefault(i.channel_id, []).append(i)
-    chains: list[list[Instruction]] = []
-    for ends in by_channel.values():
-        begun = {i.opcode: i for i in ends}
-        done = {n: [u for u in i.users if u.opcode == done_of()[n]] for n, i in begun.items()}
-        if len(ends) == len(begun) == 2 and all(len(d) == 1 for d in done.values()):
-            chains.append([begun["recv"], begun["send"], done["recv"][0], done["send"][0]])
-    return chains
-
-
-def _order(c: Computation, chains: list[list[Instruction]]) -> bool:
+def _order(c: Computation, chains: list[Chain]) -> bool:
     changed, reach = False, Reachability(c)
     wanted = [pair for chain in chains for pair in pairwise(chain)]
     wanted += [(before[-1], after[0]) for before, after in pairwise(chains)]

@@ -51,6 +51,8 @@ PASSES = (
     "collective-select-folder",
     "collective-permute-cycle-decomposer",
     "collective-permute-decomposer",
+    "p2p-schedule-preparation",
+    "send-recv-combiner",
     "collectives-schedule-linearizer",
     "windowed-einsum",
     "collective-reduction-expander",
@@ -61,6 +63,11 @@ OPTIONS = {
     "all-reduce-blueconnect": {"devices_per_host": 2},
     "all-reduce-promotion": {"types": "f32=f64"},
     "collective-major-dimension": {"rows": 1},
+}
+#: passes that make what a pass looks for
+BEFORE = {
+    "p2p-schedule-preparation": ("collective-permute-cycle-decomposer", "collective-permute-decomposer"),
+    "send-recv-combiner": ("collective-permute-cycle-decomposer", "collective-permute-decomposer"),
 }
 REDUCERS = """
 add { a = f32[] parameter(0) b = f32[] parameter(1) ROOT s = f32[] add(a, b) }
@@ -300,6 +307,8 @@ def test_values_stay(name: str, text: str) -> None:
     module = parse(text)
     verify(module)
     check = ValueCheck(module)
+    for other in BEFORE.get(name, ()):
+        PassContext().run_pass(get(other), module)
     if PassContext().run_pass(get(name, **OPTIONS.get(name, {})), module):
         verify(module)
         check.after(name, module)

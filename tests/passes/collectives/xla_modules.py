@@ -79,6 +79,7 @@ FILES: dict[str, list[tuple[str, dict[str, Any]]]] = {
     f"{_GPU}/collectives/all_reduce_decomposer_test.cc": [("all-reduce-decomposer", {})],
     f"{_GPU}/collectives/all_reduce_splitter_test.cc": [("all-reduce-splitter", {})],
     f"{_GPU}/collectives/collective_permute_cycle_decomposer_test.cc": [("collective-permute-cycle-decomposer", {})],
+    f"{_GPU}/collectives/collective_send_recv_combiner_test.cc": [("send-recv-combiner", {})],
     f"{_GPU}/collectives/collective_select_folder_test.cc": [("collective-select-folder", {})],
     f"{_GPU}/ragged_all_to_all_canonicalizer_test.cc": [("ragged-all-to-all-canonicalizer", {})],
     f"{_GPU}/ragged_all_to_all_decomposer_test.cc": [("ragged-all-to-all-decomposer", {})],

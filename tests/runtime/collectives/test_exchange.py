@@ -14,6 +14,8 @@ from heron.evaluator import evaluate_devices
 from heron.hlo.ir.module import Module
 from heron.hlo.ir.shape import array
 from heron.hlo.ir.types import F32, by_name
+from heron.passes.framework.context import PassContext
+from heron.passes.framework.registry import get
 from heron.runtime.collectives.spread import Array, Spread
 
 #: groups of all devices, and of two each
@@ -255,6 +257,8 @@ def test_sends_of_simulated_devices() -> None:
     agree(module, "sim:sm_90")
     with pytest.raises(HeronError, match="GEN002"):
         heron.compile(module)
+    assert PassContext().run_pass(get("send-recv-combiner"), module)
+    agree(module, "sim:sm_90")
 
 
 def test_devices_with_several_threads() -> None:

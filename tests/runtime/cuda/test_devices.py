@@ -15,6 +15,8 @@ import heron
 from heron.evaluator import evaluate_devices
 from heron.hlo.ir.module import Module
 from heron.options import Options
+from heron.passes.framework.context import PassContext
+from heron.passes.framework.registry import get
 from heron.runtime.collectives import mpi
 from heron.runtime.cuda import devices
 from heron.runtime.cuda.devices import CudaDevices
@@ -284,6 +286,14 @@ def transfers(first: str, second: str, tied: str) -> Module:
 def test_a_send_and_a_receive_are_one_exchange(first: str, second: str) -> None:
     with rehearsed_devices(4) as nccl:
         agree(transfers(first, second, f", control-predecessors={{{second}}}"), nccl)
+        assert nccl.count("ncclSend") == nccl.count("ncclRecv") == 6
+
+
+def test_transfers_that_begin_together() -> None:
+    module = transfers("s", "r", ", control-predecessors={r}")
+    assert PassContext().run_pass(get("send-recv-combiner"), module)
+    with rehearsed_devices(4) as nccl:
+        agree(module, nccl)
         assert nccl.count("ncclSend") == nccl.count("ncclRecv") == 6
 
 
