@@ -16,7 +16,8 @@ from heron.passes.framework.context import PassContext
 from heron.passes.framework.registry import register
 from heron.passes.schedule.memory_scheduler import MemoryScheduler
 from heron.passes.schedule.model.overlap import Choice, overlapped
-from heron.passes.schedule.model.steps import Places, Steps, peak, steps_of
+from heron.passes.schedule.model.peaks import peak
+from heron.passes.schedule.model.steps import Places, Steps, steps_of
 from heron.records import dataclass
 from heron.targets import Target
 
@@ -80,12 +81,12 @@ class LatencyHidingScheduler(Pass):
             assert module.schedule is not None
             number = {i: n for n, i in enumerate(steps.instructions)}
             order = [number[i] for i in module.schedule[c] if i in number]
-            before = peaks[c] = peak(steps, order)[0]
+            before = peaks[c] = peak(steps, order).all
             times = times_of(steps.instructions, module, target, self._lanes())
             if not times.by_start:
                 continue
             found, choices = overlapped(steps, times, order, before + slack)
-            more = peak(steps, found)[0] - before
+            more = peak(steps, found).all - before
             if self._is_better(ctx, steps, times, order, found, (before, more, slack)):
                 _tell(ctx, steps, times, order, found, choices)
                 module.schedule[c] = steps.expand(found)
@@ -110,7 +111,7 @@ class LatencyHidingScheduler(Pass):
         for c in reversed(graph.sequential()):
             steps = steps_of(c, flow, places, peaks)
             number = {i: n for n, i in enumerate(steps.instructions)}
-            peaks[c] = peak(steps, [number[i] for i in module.schedule[c] if i in number])[0]
+            peaks[c] = peak(steps, [number[i] for i in module.schedule[c] if i in number]).all
         limit = self.memory_limit
         if not limit:
             arguments = sum(s.byte_size for p in module.entry.parameters for _, s in p.shape.leaves())

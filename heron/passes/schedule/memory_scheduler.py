@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from heron.analysis.graph.call_graph import CallGraph
 from heron.analysis.graph.dataflow import Dataflow
+from heron.buffers.assign import assign
 from heron.hlo.ir.computation import Computation
 from heron.hlo.ir.instruction import Instruction
 from heron.hlo.ir.module import Module
@@ -11,12 +12,15 @@ from heron.passes.copies.flatten_call_graph import FlattenCallGraph
 from heron.passes.framework.base import Pass
 from heron.passes.framework.context import PassContext
 from heron.passes.framework.registry import register
-from heron.passes.schedule.model.around_peak import improve, need
+from heron.passes.schedule.model.around_peak import improve
 from heron.passes.schedule.model.groups import grouped
 from heron.passes.schedule.model.orders import dfs_order, eager, late, list_order, post_order
-from heron.passes.schedule.model.steps import Places, Steps, peak, steps_of
+from heron.passes.schedule.model.peaks import Peaks, beyond, peak
+from heron.passes.schedule.model.steps import Places, Steps, steps_of
 from heron.records import dataclass
 
+#: a rival order is compared by buffers if it may save this share of the bytes held, one in so many
+_WORTH = 32
 ORDERS = {"dfs": dfs_order, "list": list_order, "post-order": post_order}
 
 
@@ -27,9 +31,10 @@ class MemoryScheduler(Pass):
 
     Three orders are made (depth first with the heaviest operand first, greedy by bytes freed, plain post-order), each
     also with what frees memory moved up; the best is kept, and steps are moved away from its peak while that helps.
-    Control edges are honoured. ``order`` names one of them to be taken without comparing with the others.
-    ``cache``: where a computation makes more bytes than this, steps whose operands live on anyway wait until their
-    results are needed, so that these are still in caches then (0: never).
+    Other values may lie in the memory of outputs until these begin. Where another order fits there better, both get
+    buffers, and the one with less scratch memory is kept. Control edges are honoured. ``order`` names one of them to be
+    taken without comparing with the others. ``cache``: where a computation makes more bytes than this, steps whose
+    operands live on anyway wait until their results are needed, so that these are still in caches then (0: never).
     Computations with several callers are cloned first.
 
     HloModule example
@@ -50,7 +55,7 @@ class MemoryScheduler(Pass):
     cache: int = 0
 
     def run(self, module: Module, ctx: PassContext) -> bool:
-        flattened = FlattenCallGraph().run(module, ctx)
+        flattened, before = FlattenCallGraph().run(module, ctx), module.schedule
         graph = CallGraph(module)
         flow = Dataflow(module, graph)
         places = Places(flow)
@@ -58,22 +63,25 @@ class MemoryScheduler(Pass):
         schedule: dict[Computation, list[Instruction]] = {}
         for c in reversed(graph.sequential()):
             steps = steps_of(c, flow, places, peaks)
-            order, peaks[c], (plain, reason) = self._best(steps)
+            order, peaks[c], (plain, reason), rival = self._best(steps)
             schedule[c] = steps.expand(order)
+            if rival is not None:
+                reason += _compare(module, schedule, c, steps.expand(rival))
             ctx.decide(True, reason, subject=c.name, cost_before=plain, cost_after=peaks[c])
-        changed = flattened or module.schedule != schedule
+        changed = flattened or before != schedule
         module.schedule = schedule
         return changed
 
-    def _best(self, steps: Steps) -> tuple[list[int], int, tuple[int, str]]:
-        """The order of least need, its bytes at the peak; those of the plain order, and the reason."""
+    def _best(self, steps: Steps) -> tuple[list[int], int, tuple[int, str], list[int] | None]:
+        """The order of least need, its bytes at the peak; those of the plain order, and the reason; another order that
+        may need less scratch memory."""
         if all(len(steps.before[n]) == 1 for n in range(1, len(steps))) and _is_chain(steps):
             order = list(range(len(steps)))
-            most = peak(steps, order)[0]
-            return order, most, (most, f"the only order there is: {most} B")
+            most = peak(steps, order).all
+            return order, most, (most, f"the only order there is: {most} B"), None
         groups = grouped(steps)
-        tried: dict[str, tuple[tuple[int, int], list[int]]] = {}
-        known: dict[tuple[int, ...], tuple[int, int]] = {}
+        tried: dict[str, tuple[Peaks, list[int]]] = {}
+        known: dict[tuple[int, ...], Peaks] = {}
 
         def attempt(name: str, order: list[int]) -> None:
             flat = groups.flatten(order)
@@ -87,22 +95,48 @@ class MemoryScheduler(Pass):
                 order = make(groups)
                 attempt(name, order)
                 attempt(f"{name}, frees first", eager(groups, order))
-        best = min(tried, key=lambda n: need(steps, tried[n][0]))
+        best = min(tried, key=lambda n: tried[n][0].key)
         if not self.order:
             moved = improve(steps, *tried[best])
             if moved[1] is not tried[best][1]:
                 best = f"{best}, moved from the peak"
                 tried[best] = moved
-        told = ", ".join(f"{n} {most} B" for n, ((most, _), _) in tried.items())
+        told = ", ".join(f"{n} {found.all} B" for n, (found, _) in tried.items())
         if self.cache and sum(steps.makes) > self.cache:
             order = late(steps, tried[best][1])
             found = peak(steps, order)
-            if order != tried[best][1] and need(steps, found) <= need(steps, tried[best][0]):
+            if order != tried[best][1] and found.key <= tried[best][0].key:
                 best = f"{best}, late"
                 tried[best] = found, order
-        (most, _), order = tried[best]
-        plain = tried["post-order"][0][0] if "post-order" in tried else most
-        return order, most, (plain, f"{best}: least peak of {told}")
+        found, order = tried[best]
+        plain = tried["post-order"][0] if "post-order" in tried else found
+        rival = _rival(steps, order, [flat for _, flat in tried.values()])
+        return order, found.all, (plain.all, f"{best}: least peak of {told}"), rival
+
+
+def _rival(steps: Steps, order: list[int], tried: list[list[int]]) -> list[int] | None:
+    """An order whose values fit better into the memory of outputs, if that may save enough to be worth comparing."""
+    if not steps.spare:
+        return None
+    needed, worth = beyond(steps, order), peak(steps, order).all // _WORTH
+    if needed <= worth:
+        return None
+    found = min(tried, key=lambda flat: beyond(steps, flat))
+    return found if needed - beyond(steps, found) > worth else None
+
+
+def _compare(
+    module: Module, schedule: dict[Computation, list[Instruction]], c: Computation, rival: list[Instruction]
+) -> str:
+    """Give buffers to both orders of the entry, the last computation to be scheduled, and keep the better one."""
+    module.schedule = schedule
+    plain = assign(module).temp_bytes
+    own, schedule[c] = schedule[c], rival
+    scratch = assign(module).temp_bytes
+    if scratch >= plain:
+        schedule[c] = own
+        return f"; {plain} B of scratch memory, {scratch} B in another order"
+    return f"; but in another order {scratch} B of scratch memory instead of {plain} B"
 
 
 def _is_chain(steps: Steps) -> bool:

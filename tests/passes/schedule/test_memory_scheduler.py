@@ -115,3 +115,33 @@ def test_what_lives_on_is_made_when_it_is_needed(cache: int, late: bool) -> None
     names = [i.name for i in module.schedule[module.entry]]
     assert (names.index("p") < names.index("b")) == late
     assert names.index("a") < names.index("p")
+
+
+def test_values_that_the_output_cannot_hold_are_stored_at_once() -> None:
+    """Eight rows of an output, each a product with an array that is made of the one before.
+
+    Kept until the end, the rows would take less than the output's memory, which is free until then; but they are read
+    when the output is there, and the arrays are too large for it. An array and a row at a time are needed.
+    """
+    steps = "\n".join(
+        f"""  a{n} = f32[8,96] {"tanh" if n % 2 else "exponential"}({f"a{n - 1}" if n else "x"})
+  d{n} = f32[8,8] dot(a{n}, y), lhs_contracting_dims={{1}}, rhs_contracting_dims={{0}}
+  at{n} = s32[] constant({8 * n})
+  {"ROOT " if n == 7 else ""}o{n} = f32[64,8] dynamic-update-slice({f"o{n - 1}" if n else "empty"}, d{n}, at{n}, zero)"""
+        for n in range(8)
+    )
+    module = parse(f"""HloModule m
+ENTRY e {{
+  x = f32[8,96] parameter(0)
+  y = f32[96,8] parameter(1)
+  zero = s32[] constant(0)
+  f = f32[] constant(0)
+  empty = f32[64,8] broadcast(f), dimensions={{}}
+{steps}
+}}""")
+    run_passes(module, ["copy-insertion"])
+    ctx = PassContext()
+    MemoryScheduler().run(module, ctx)
+    assert assign(module).temp_bytes == 3072 + 256
+    (decision,) = ctx.trace.decisions
+    assert "in another order 3328 B of scratch memory instead of" in decision.reason

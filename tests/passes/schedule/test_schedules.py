@@ -21,7 +21,8 @@ from heron.hlo.text import parse
 from heron.passes.framework.checks import difference
 from heron.passes.framework.context import PassContext
 from heron.passes.framework.registry import get
-from heron.passes.schedule.model.steps import Places, peak, steps_of
+from heron.passes.schedule.model.peaks import peak
+from heron.passes.schedule.model.steps import Places, steps_of
 from tests.buffers.programs import random_program
 from tests.hlo.odd import odd
 
@@ -94,7 +95,7 @@ def foretold(module: Module) -> int:
         steps = steps_of(c, flow, places, peaks)
         number = {i: n for n, i in enumerate(steps.instructions)}
         assert module.schedule is not None
-        peaks[c] = peak(steps, [number[i] for i in module.schedule[c] if i in number])[0]
+        peaks[c] = peak(steps, [number[i] for i in module.schedule[c] if i in number]).all
     return peaks[module.entry]
 
 

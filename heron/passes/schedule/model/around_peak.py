@@ -2,38 +2,33 @@
 
 from __future__ import annotations
 
-from heron.passes.schedule.model.steps import Steps, course, peak, tops
+from heron.passes.schedule.model.peaks import Peaks, course, peak, tops
+from heron.passes.schedule.model.steps import Steps
 
 #: steps looked at in all: what bounds the time this takes
 _WORK = 10_000
 
 
-def improve(steps: Steps, peaks: tuple[int, int], order: list[int]) -> tuple[tuple[int, int], list[int]]:
+def improve(steps: Steps, peaks: Peaks, order: list[int]) -> tuple[Peaks, list[int]]:
     """`order`, whose `peaks` are given, or one that needs less, with its peaks.
 
     While that helps, one step is moved from before the peak to behind it (just ahead of whoever needs it), or from
     behind it to before it (just behind what it needs).
     """
     tries = _WORK // (len(order) + 1)
-    while tries > 0 and need(steps, peaks)[0] > 0:
+    while tries > 0 and peaks.roughly > 0:
         for n, place in _moves(steps, order)[:tries]:
             tries -= 1
             moved = order.copy()
             moved.remove(n)
             moved.insert(place, n)
             found = peak(steps, moved)
-            if need(steps, found) < need(steps, peaks):
+            if found.key < peaks.key:
                 peaks, order = found, moved
                 break
         else:
             break
     return peaks, order
-
-
-def need(steps: Steps, peaks: tuple[int, int]) -> tuple[int, int]:
-    """The key that compares orders: bytes held beyond the spare memory of outputs, then bytes that are not outputs."""
-    most, held = peaks
-    return max(0, most - steps.spare), held
 
 
 def _moves(steps: Steps, order: list[int]) -> list[tuple[int, int]]:

@@ -26,7 +26,7 @@ class Places:
     """The flows of a whole module as buffers see them: in-place updates, and values in the caller's arguments.
 
     ``over[v]`` is the value that `v` is written over; ``moved`` are values whose buffers live on in others;
-    ``state[body]`` are the values a loop's body gets and replaces; ``given`` lie in arguments.
+    ``state[body]`` are the values a loop's body gets and replaces; ``given`` lie in arguments, ``outs`` in outputs.
     """
 
     def __init__(self, flow: Dataflow) -> None:
@@ -43,23 +43,25 @@ class Places:
             elif f.kind == "while-body" and f.at.parent is not None:
                 self.state.setdefault(f.at.parent, set()).add(f.target)
         aliased = {index for index, _, _ in output_aliases(flow.module)}
-        if aliased:
-            self._give(flow, {out for out in flow.outputs if out.index in aliased})
-        self.output_bytes = sum(out.size for out in flow.outputs if out not in self.given)
+        self.given = _sharing(flow, {out for out in flow.outputs if out.index in aliased})
+        outputs = {out for out in flow.outputs if out not in self.given}
+        self.outs = _sharing(flow, outputs)
+        self.output_bytes = sum(out.size for out in outputs)
 
-    def _give(self, flow: Dataflow, given: set[Value]) -> None:
-        """Whatever shares a buffer with these is given too."""
-        beside: dict[Value, list[Value]] = {}
-        for f in flow.flows:
-            beside.setdefault(f.source, []).append(f.target)
-            beside.setdefault(f.target, []).append(f.source)
-        work = list(given)
-        while work:
-            for v in beside.get(work.pop(), ()):
-                if v not in given:
-                    given.add(v)
-                    work.append(v)
-        self.given = given
+
+def _sharing(flow: Dataflow, values: set[Value]) -> set[Value]:
+    """The values and all that share a buffer with one of them."""
+    beside: dict[Value, list[Value]] = {}
+    for f in flow.flows if values else ():
+        beside.setdefault(f.source, []).append(f.target)
+        beside.setdefault(f.target, []).append(f.source)
+    found, work = set(values), list(values)
+    while work:
+        for v in beside.get(work.pop(), ()):
+            if v not in found:
+                found.add(v)
+                work.append(v)
+    return found
 
 
 @dataclass(slots=True)
@@ -67,9 +69,10 @@ class Steps:
     """Steps 0, 1, … in some order that may run. All sizes are bytes; values are numbered too.
 
     ``before[n]``, ``after[n]``: the steps that `n` must follow, and those that must follow it. ``makes[n]``: what it
-    holds newly, of which ``keeps[n]`` to the end and ``drops[n]`` only while it runs. ``extra[n]``: what the
-    computations it runs hold. ``reads[n]``: the values it needs; ``readers[v]`` counts their steps, ``frees[v]`` is
-    given back with the last (0 for what is not the computation's to free).
+    holds newly, of which ``keeps[n]`` to the end, ``outs[n]`` in the memory of outputs and ``drops[n]`` only while it
+    runs. ``extra[n]``: what the computations it runs hold. ``reads[n]``: the values it needs; ``readers[v]`` counts
+    their steps, ``frees[v]`` is given back with the last (0 for what is not the computation's to free), ``makers[v]``
+    makes it (-1: no step does).
     """
 
     computation: Computation
@@ -78,32 +81,38 @@ class Steps:
     after: list[list[int]] = field(default_factory=list)
     makes: list[int] = field(default_factory=list)
     keeps: list[int] = field(default_factory=list)
+    outs: list[int] = field(default_factory=list)
     drops: list[int] = field(default_factory=list)
     extra: list[int] = field(default_factory=list)
     reads: list[tuple[int, ...]] = field(default_factory=list)
     readers: list[int] = field(default_factory=list)
     frees: list[int] = field(default_factory=list)
+    makers: list[int] = field(default_factory=list)
     #: bytes of outputs, whose memory serves until they are there
     spare: int = 0
     flow: Dataflow | None = None
     numbers: dict[Value, int] = field(default_factory=dict)
-    _shares: dict[int, list[tuple[int, int]]] = field(default_factory=dict)
+    _shares: dict[int, dict[int, int]] = field(default_factory=dict)
 
     def __len__(self) -> int:
         return len(self.instructions)
 
     def in_step(self, n: int, last: Sequence[int]) -> int:
         """Bytes of results of step `n` that its kernel computes in place over operands it is the last to read."""
-        pairs = self._shares.get(n)
-        if pairs is None:
-            pairs = self._shares[n] = self._in_step(n)
-        return sum(size for v, size in pairs if last[v] == n)
+        return sum(size for v, size in self.shared(n).items() if last[v] == n)
 
-    def _in_step(self, n: int) -> list[tuple[int, int]]:
+    def shared(self, n: int) -> Mapping[int, int]:
+        """The operands of step `n` over which its kernel may compute a result in place, and the bytes of each."""
+        found = self._shares.get(n)
+        if found is None:
+            found = self._shares[n] = self._shared(n)
+        return found
+
+    def _shared(self, n: int) -> dict[int, int]:
         i = self.instructions[n]
         assert self.flow is not None
         if not works_in_step(i):
-            return []
+            return {}
         at, found = self.flow.at, dict[int, int]()
         for index, made in leaves(at[i]):
             if made is None or made.instruction is not i:
@@ -116,7 +125,7 @@ class Steps:
                 if v not in found and self.frees[v] and may_share_buffer(i, k, index):
                     found[v] = made.size
                     break
-        return list(found.items())
+        return found
 
     def expand(self, order: Sequence[int]) -> list[Instruction]:
         """All instructions of the computation: the steps in that order, what is no step just before it is needed."""
@@ -162,8 +171,9 @@ def steps_of(c: Computation, flow: Dataflow, places: Places, peaks: Mapping[Comp
             _add_bytes(s)
             continue
         reads = values.read_by(i)
-        makes, keeps = values.made_by(i)
-        _add_bytes(s, reads, makes, keeps, max((peaks.get(k, 0) for k in i.called), default=0) if i.attrs else 0)
+        makes, keeps, outs = values.made_by(i)
+        extra = max((peaks.get(k, 0) for k in i.called), default=0) if i.attrs else 0
+        _add_bytes(s, reads, makes, keeps, outs, extra)
     values.drop_unread(step)
     return s
 
@@ -181,10 +191,13 @@ def _add_step(s: Steps, i: Instruction, step: Mapping[Instruction, int]) -> None
     s.after.append([])
 
 
-def _add_bytes(s: Steps, reads: tuple[int, ...] = (), makes: int = 0, keeps: int = 0, extra: int = 0) -> None:
+def _add_bytes(
+    s: Steps, reads: tuple[int, ...] = (), makes: int = 0, keeps: int = 0, outs: int = 0, extra: int = 0
+) -> None:
     s.reads.append(reads)
     s.makes.append(makes)
     s.keeps.append(keeps)
+    s.outs.append(outs)
     s.drops.append(0)
     s.extra.append(extra)
 
@@ -198,12 +211,13 @@ class _Values:
         self.state = places.state.get(steps.computation, set())
 
     def number(self, v: Value, own: bool) -> int:
-        """The number of a value; ``own``: the computation makes it."""
+        """The number of a value; ``own``: the next step makes it."""
         s = self.steps
         found = s.numbers.get(v)
         if found is None:
             found = s.numbers[v] = len(s.readers)
             s.readers.append(0)
+            s.makers.append(len(s.makes) if own else -1)
             lives_on = v in self.kept or v in self.places.given or v in self.places.moved
             s.frees.append(v.size if (own or v in self.state) and not lives_on else 0)
         return found
@@ -221,9 +235,9 @@ class _Values:
             self.steps.readers[v] += 1
         return tuple(read)
 
-    def made_by(self, i: Instruction) -> tuple[int, int]:
-        """Bytes that `i` holds newly, and those of them that are kept to the end."""
-        makes = keeps = 0
+    def made_by(self, i: Instruction) -> tuple[int, int, int]:
+        """Bytes that `i` holds newly, those of them that are kept to the end, and those in the memory of outputs."""
+        makes = keeps = outs = 0
         tree = self.at[i]
         for _, v in [((), tree)] if isinstance(tree, Value) else leaves(tree):
             if v is None or v in self.steps.numbers:
@@ -234,7 +248,9 @@ class _Values:
             makes += v.size
             if v in self.kept:
                 keeps += v.size
-        return makes, keeps
+            if v in self.places.outs:
+                outs += v.size
+        return makes, keeps, outs
 
     def drop_unread(self, step: Mapping[Instruction, int]) -> None:
         """Free the values that nothing reads after the steps that make them."""
@@ -243,62 +259,3 @@ class _Values:
             n = step.get(v.instruction, -1)
             if n >= 0 and not s.readers[number]:
                 s.drops[n] += s.frees[number]
-
-
-@dataclass(slots=True)
-class Course:
-    """Memory of a schedule over time: ``held[k]`` bytes while step k of the order runs, ``result[k]`` of them for the
-    computation's result; ``last[v]`` is the last step that reads a value (-1: none does)."""
-
-    held: list[int]
-    result: list[int]
-    last: list[int]
-
-
-def course(steps: Steps, order: Sequence[int]) -> Course:
-    """The bytes held during each step of `order`; only mandatory in-place updates are in place."""
-    left, last = steps.readers.copy(), [-1] * len(steps.readers)
-    makes, keeps, drops, extra = steps.makes, steps.keeps, steps.drops, steps.extra
-    reads, frees = steps.reads, steps.frees
-    held: list[int] = []
-    result: list[int] = []
-    now = kept = 0
-    for n in order:
-        new = makes[n]
-        kept += keeps[n]
-        held.append(now + (extra[n] if extra[n] > new else new))
-        result.append(kept)
-        now += new - drops[n]
-        for v in reads[n]:
-            left[v] -= 1
-            if not left[v]:
-                now -= frees[v]
-                last[v] = n
-    return Course(held, result, last)
-
-
-def tops(steps: Steps, order: Sequence[int], found: Course) -> tuple[int, int]:
-    """Places in `order` of the two peaks: of all bytes, and of those that are not for the result. What kernels there
-    compute in place is taken off `found`."""
-    looked = set[int]()
-    return _top(steps, order, found, [0] * len(order), looked), _top(steps, order, found, found.result, looked)
-
-
-def _top(steps: Steps, order: Sequence[int], found: Course, less: Sequence[int], looked: set[int]) -> int:
-    while True:
-        heights = [a - b for a, b in zip(found.held, less, strict=True)]
-        at = heights.index(max(heights))
-        shared = 0 if at in looked else steps.in_step(order[at], found.last)
-        if not shared:
-            return at
-        looked.add(at)
-        found.held[at] -= shared
-
-
-def peak(steps: Steps, order: Sequence[int]) -> tuple[int, int]:
-    """Most bytes held at once when the steps run in that order, and most that are not for the result."""
-    if not order:
-        return 0, 0
-    found = course(steps, order)
-    all_, others = tops(steps, order, found)
-    return found.held[all_], found.held[others] - found.result[others]
