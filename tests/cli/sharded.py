@@ -1,7 +1,11 @@
-"""Every sharded program by ``heron run --devices``, to XLA's values: ``python -m tests.cli.sharded [NAME …]``."""
+"""Every sharded program by ``heron run --devices``, to XLA's values.
+
+python -m tests.cli.sharded [NAME …] [--target sim:sm_90]
+"""
 
 from __future__ import annotations
 
+import argparse
 import sys
 import tempfile
 from pathlib import Path
@@ -27,10 +31,13 @@ def run_sharded(name: str, *options: str) -> None:
 
 
 if __name__ == "__main__":
-    failed = 0
-    for name in sys.argv[1:] or NAMES:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("names", nargs="*")
+    parser.add_argument("--target", default="cpu")
+    args, failed = parser.parse_args(), 0
+    for name in args.names or NAMES:
         try:
-            run_sharded(name)
+            run_sharded(name, "--target", args.target)
             print(f"{name:24s} right", flush=True)
         except AssertionError as error:
             failed += 1

@@ -3,7 +3,8 @@
     python -m tests.passes.sharding.xla_modules CHECKOUT/xla/service/spmd/spmd_partitioner_test.cc [--only TEXT] [--largest N] [--seconds S] [--show]
 
 Inputs are small integers. Modules that cannot be compared are counted by reason: arrays too large to evaluate, values
-that depend on a random state, transfers to the host, values on one device by number, collectives of their own.
+that depend on a random state, transfers to the host, values on one device by number, collectives of their own. They are
+partitioned all the same, and their reshards are counted.
 """
 
 from __future__ import annotations
@@ -89,13 +90,18 @@ def unfit(module: Module, largest: int = LARGEST) -> str:
     return "large arrays" if total > ALL * largest else "manual" if manual else ""
 
 
-def compare(module: Module) -> str | None:
-    """The difference between the partitioned program's values and the module's own; None when there is none."""
-    made = module.clone()
-    context = PassContext()
+def partitioned(module: Module) -> Module:
+    """The program of one device, which verifies."""
+    made, context = module.clone(), PassContext()
     for pipeline in device_pipelines().values():
         pipeline.run(made, context)
     verify(made)
+    return made
+
+
+def compare(module: Module) -> str | None:
+    """The difference between the partitioned program's values and the module's own; None when there is none."""
+    made = partitioned(module)
     inputs = inputs_of(module)
     want = evaluate(module, *inputs)
     got = joined(module, made, evaluate_devices(made, shares(module, made, inputs)))
@@ -113,14 +119,16 @@ def outcome(text: str, devices: int, largest: int = LARGEST) -> tuple[str, str]:
     except HeronError as error:
         return "not read", error.what
     module.set_counts(num_partitions=max(count(text, devices), module.num_partitions))
-    reason = unfit(module, largest)
-    if reason:
-        return reason, ""
+    reason, details = unfit(module, largest), ""
+    if not reason:
+        try:
+            evaluate(module, *inputs_of(module))
+        except HeronError as error:
+            reason, details = "not evaluated", f"{error.code} {error.what}"
     try:
-        evaluate(module, *inputs_of(module))
-    except HeronError as error:
-        return "not evaluated", f"{error.code} {error.what}"
-    try:
+        if reason:
+            partitioned(module)
+            return reason, details
         found = compare(module)
     except HeronError as error:
         return "refused", f"{error.code} {error.what}"
