@@ -158,7 +158,7 @@ def mesh_of(module: Module) -> Mesh:
             if found is None:
                 found = s.named.mesh, i
             elif s.named.mesh != found[0]:
-                _refuse(
+                refuse(
                     i,
                     "a program has one mesh",
                     f"here it is {s.named.mesh}; at '{found[1].name}' it is {found[0]}",
@@ -167,7 +167,7 @@ def mesh_of(module: Module) -> Mesh:
     if found is not None:
         mesh, first = found
         if mesh.size != module.num_partitions:
-            _refuse(
+            refuse(
                 first,
                 f"a mesh of {mesh.size} devices in a program for {module.num_partitions}",
                 hint="num_partitions in the module's header is the size of the mesh",
@@ -176,7 +176,7 @@ def mesh_of(module: Module) -> Mesh:
     return Mesh((("devices", module.num_partitions),) if module.num_partitions > 1 else ())
 
 
-def _refuse(i: Instruction, what: str, why: str | None = None, hint: str | None = None) -> NoReturn:
+def refuse(i: Instruction, what: str, why: str | None = None, hint: str | None = None) -> NoReturn:
     """Raise HLO027 with the instruction that has the sharding."""
     try:
         reject(what, why, hint)

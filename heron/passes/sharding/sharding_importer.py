@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from heron.analysis.sharding.chosen import may_choose
-from heron.analysis.sharding.program import ProgramShardings
+from heron.analysis.sharding.program import ProgramShardings, refuse
 from heron.hlo.ir.instruction import Instruction
 from heron.hlo.ir.module import Module
 from heron.hlo.ir.shape import ShapeIndex
@@ -22,6 +22,9 @@ from heron.passes.sharding.model.annotations import ENTER, LEAVE, Annotations, t
 from heron.passes.sharding.model.manual import ManualAxes, mark_manual, with_constraints
 from heron.passes.sharding.model.moved_ends import move_ends
 from heron.records import dataclass
+
+#: the cure where a mesh has another number of devices than the program
+_SIZE = "num_partitions in the module's header, or --devices, is the size of the mesh"
 
 
 @register
@@ -64,10 +67,8 @@ class ShardingImporter(Pass):
         if found.is_empty:
             return found.changed
         if module.num_partitions not in (1, devices):
-            reject(
-                f"a mesh of {devices} devices in a program for {module.num_partitions}",
-                hint="num_partitions in the module's header is the size of the mesh",
-            )
+            reject(f"a mesh of {devices} devices in a program for {module.num_partitions}", hint=_SIZE)
+        _need_devices(module, found, devices)
         if module.num_partitions != devices:
             module.set_counts(module.replica_count, devices)
             found.changed = True
@@ -82,6 +83,16 @@ class ShardingImporter(Pass):
         found.changed |= CallInliner().run(module, ctx)
         _set_results(module, results, refinement, found)
         return found.changed or any(before.get(i) != i.extras.get("sharding") for i in module.instructions())
+
+
+def _need_devices(module: Module, found: Annotations, devices: int) -> None:
+    """Raises HLO027, at the value, for a mesh of another number of devices than the program has."""
+    given = [(i, named) for i, leaves in found.leaves.items() for named in leaves]
+    given += [(module.entry.root, named) for named in found.results.values()]
+    for i, named in given:
+        if named is not None and named.mesh.size not in (1, devices):
+            what = f"a mesh of {named.mesh.size} devices in a program for {devices}"
+            refuse(i, what, f"the mesh is {named.mesh}", _SIZE)
 
 
 def _clear_applied(module: Module, found: Annotations) -> None:

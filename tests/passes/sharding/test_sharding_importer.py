@@ -505,3 +505,14 @@ ENTRY e {
     barriers = _calls(_imported(module), "xla.sdy.PropagationBarrier")
     allowed = {i.name: i.extras["frontend_attributes"]["xla.sdy.allowed_direction"] for i in barriers}
     assert allowed == {"f": "BACKWARD", "t": "FORWARD"}
+
+
+def test_a_mesh_of_another_number_of_devices_is_refused_where_it_stands() -> None:
+    module = parse("""HloModule m, num_partitions=8
+    ENTRY e {
+      p = f32[8,8] parameter(0), sharding={devices=[8,1]<=[8]}
+      ROOT n = f32[8,8] negate(p), sharding={devices=[2,2]<=[4]}
+    }""")
+    with pytest.raises(HeronError, match="a mesh of 4 devices in a program for 8") as error:
+        PassContext().run_pass(ShardingImporter(), module)
+    assert "%n = f32[8,8]" in str(error.value) and "--devices" in str(error.value)
