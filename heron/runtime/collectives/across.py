@@ -27,12 +27,20 @@ _HEAD = np.dtype([("op", np.int64), ("content", np.int64)])
 class Exchange:
     """Brings the arrays of members of other processes, for the cliques of one launch after another.
 
-    ``processes``: of each device.
+    ``processes``: of each device. ``timeout``: seconds that the other processes have to come to their first meeting,
+    0: no limit. Raises RUN088, RUN083 as `channel` does.
     """
 
-    def __init__(self, title: Title, groups: Sequence[Sequence[int]], processes: Sequence[int], names: Sequence[str]):
+    def __init__(
+        self,
+        title: Title,
+        groups: Sequence[Sequence[int]],
+        processes: Sequence[int],
+        names: Sequence[str],
+        timeout: int,
+    ) -> None:
         self.title, self.groups, self.processes, self.names = title, groups, processes, names
-        self.channel = channel()
+        self.channel = channel(timeout)
         #: what was raised in an exchange, to be raised by who waits for the launch
         self.failure: BaseException | None = None
         self.launch: SharedLaunch | None = None

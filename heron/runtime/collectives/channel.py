@@ -28,6 +28,8 @@ _EAGER, _NAP = 2e-3, 2e-4
 _MISSES = 3
 #: seconds that the processes have to come to their first meeting
 _MEETING = 600.0
+#: held by who waits for the first meeting
+_COMING = Lock()
 
 
 class Kind(IntEnum):
@@ -151,16 +153,28 @@ class Patience:
         time.sleep(0 if self.spent < _EAGER else _NAP)
 
 
-@once
-def channel() -> Channel:
+def channel(timeout: float = _MEETING) -> Channel:
     """The channel of this process. All processes that mpiexec started come here when they first share a program.
 
-    Raises RUN088 when one does not come, RUN083 where there is no MPI.
+    ``timeout``: seconds that the others have to come, 0: no limit. Raises RUN088 when one does not, after which this
+    process may wait again; RUN083 where there is no MPI.
     """
+    with _COMING:
+        _, request = _meeting()
+        wait(request.Test, _missing, timeout)
+        return _channel()
+
+
+@once
+def _meeting() -> tuple[Any, Any]:
+    """heron's communicator, and the request that is over when all processes have asked for it."""
     world = library().COMM_WORLD
-    comm, request = world.Idup()
-    wait(request.Test, lambda spent: _missing(world, spent))
-    return Channel(comm)
+    return world.Idup()
+
+
+@once
+def _channel() -> Channel:
+    return Channel(_meeting()[0])
 
 
 def wait(is_over: Callable[[], Any], late: Callable[[float], HeronError], limit: float = _MEETING) -> None:
@@ -172,12 +186,15 @@ def wait(is_over: Callable[[], Any], late: Callable[[float], HeronError], limit:
         patience.pause()
 
 
-def _missing(world: Any, spent: float) -> HeronError:
+def _missing(spent: float) -> HeronError:
+    world = library().COMM_WORLD
+    rank, size = world.Get_rank(), world.Get_size()
     return HeronError(
         "RUN088",
-        f"process {world.Get_rank()} has waited {spent:.0f} s for the other {world.Get_size() - 1} processes",
-        why="it waits for their first meeting",
-        hint="all processes that mpiexec started must run programs on devices of several processes",
+        f"process {rank} has waited {spent:.0f} s for {named([n for n in range(size) if n != rank])}",
+        why="it waits for their first meeting: one of them has not come there, it computes, or does not answer",
+        hint="all processes that mpiexec started must run programs on devices of several processes; "
+        "the option device_timeout sets the limit, 0: none",
     )
 
 

@@ -123,7 +123,7 @@ class CpuDevices(DevicesExecutable):
                 groups=[tuple(g) for g in self.groups],
                 text=self.identity,
             )
-            found = self._exchanges[processes] = Exchange(title, self.groups, processes, names)
+            found = self._exchanges[processes] = Exchange(title, self.groups, processes, names, self.program.timeout)
         return found
 
     def _run(

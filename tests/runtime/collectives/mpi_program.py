@@ -142,6 +142,7 @@ def killed() -> None:
 
 def silent() -> None:
     """A process that does not answer any more, as one on a machine that is lost."""
+    run(compile_(SHORT))
     program = compile_(SHORT, timeout=TIMEOUT)
     pids = mpi.gathered([os.getpid()])
     if RANK:
@@ -196,6 +197,20 @@ def everything() -> None:
     killed()
 
 
+def unmet() -> None:
+    """A process that does not answer when the others first share a program. Those may try again."""
+    program = compile_(SHORT, timeout=TIMEOUT)
+    pids = mpi.gathered([os.getpid()])
+    if RANK:
+        os.kill(os.getpid(), signal.SIGSTOP)
+    else:
+        error = refused(lambda: run(program), "RUN088")
+        os.kill(pids[1], signal.SIGCONT)
+        assert error.what == "process 0 has waited 2 s for process 1" and "first meeting" in (error.why or ""), error
+    for got in run(compile_(SHORT)):
+        assert np.array_equal(got[0], 4 * X[0][0]), got
+
+
 # -- help --------------------------------------------------------------------------------------------------------------
 def compile_(body: str, timeout: int = 60) -> Executable:
     return heron.compile(module_of(body, reducer("f32")), options=heron.Options(device_timeout=timeout))
@@ -227,6 +242,6 @@ def count(what: str) -> int:
 if __name__ == "__main__":
     RANK, _ = mpi.rank_and_size()
     PLACES = mpi.own_places(4)
-    each = values, faults, uneven, stressed, silent, ended, killed, everything
+    each = values, faults, uneven, stressed, silent, ended, unmet, killed, everything
     {f.__name__: f for f in each}[sys.argv[1]]()
     print(f"process {RANK}: {sys.argv[1]} right", flush=True)

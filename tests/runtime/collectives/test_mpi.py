@@ -42,6 +42,13 @@ def test_two_processes() -> None:
 
 
 @NEEDS_MPI
+def test_a_process_that_does_not_come_to_the_first_meeting() -> None:
+    command = started([sys.executable, "-m", "tests.runtime.collectives.mpi_program", "unmet"], 2)
+    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=120)
+    assert done.stdout.count("unmet right") == 2, done.stdout + done.stderr
+
+
+@NEEDS_MPI
 def test_ids_of_cliques() -> None:
     command = started([sys.executable, "-m", "tests.runtime.collectives.mpi_ids"], 2)
     done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=120)
