@@ -35,6 +35,17 @@ def test_large_kernels_are_shared_and_the_trace_says_why() -> None:
     assert "heron_parallel_for" in made.stage("llvm")
 
 
+@pytest.mark.parametrize(("elements", "step"), [(1 << 20, 64), (100_000, 32), (100_016, 16), (100_001, 1)])
+def test_the_ends_of_shares_are_multiples(elements: int, step: int) -> None:
+    """LLVM is told, and leaves out what would compute steps that fill no vector; values are the same."""
+    made = _tanh(1, elements)
+    (kernel,) = made.stages.compilation.lowered.kernels.values()  # type: ignore[union-attr]
+    assert parallel.step(kernel.kernel) == step
+    assert (f"and i64 %v3, -{step}" in made.stage("llvm")) == (step > 1)
+    x = np.linspace(-3, 3, elements, dtype=np.float32).reshape(1, elements)
+    assert np.array_equal(made(x), _tanh(1, elements, threads=1)(x))
+
+
 def test_small_kernels_are_not() -> None:
     made = _tanh(10, 10)
     (decision,) = [d for d in made.trace.decisions if d.rule == "parallel-task-assigner"]

@@ -120,7 +120,10 @@ class CpuMachine(Machine):
         declared: Declarations | None = None,
         lines: list[Operation | None] | None = None,
     ) -> str:
-        kernels = {name: KernelAbi(self.kind, internal=True, items=_items(use.kernel)) for name, use in uses.items()}
+        kernels = {
+            name: KernelAbi(self.kind, internal=True, items=_items(use.kernel), step=parallel.step(use.kernel))
+            for name, use in uses.items()
+        }
         calls = Calls(host().width, [n for n, use in uses.items() if parallel.seconds(use.instruction) < _LITTLE])
         text = to_llvm(module, kernels=kernels, target=self.kind, declared=declared, calls=calls, lines=lines)
         self.library |= calls.names

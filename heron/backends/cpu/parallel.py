@@ -7,6 +7,7 @@ known when it runs. Results do not depend on it: a work item is done by one thre
 from __future__ import annotations
 
 import dataclasses
+import math
 from collections.abc import Iterable
 
 from heron.analysis.cost import bytes_read, bytes_written, flops
@@ -25,6 +26,8 @@ FLOPS_PER_SECOND = 8e9
 
 #: loops over elements, where a work item is an element, are cut where the vectors of such a loop end
 _VECTORS = 256
+#: elements that a loop over vectors takes at a time, at most: four vectors of 16
+_STEP = 64
 _ELEMENTS = 4096
 
 
@@ -45,6 +48,12 @@ def grain(items: int, cost: float) -> int:
     """The least number of work items for a thread; every share is a multiple of it."""
     least = max(1, round(items * PORTION / cost))
     return -(-least // _VECTORS) * _VECTORS if items >= _ELEMENTS else least
+
+
+def step(kernel: Kernel) -> int:
+    """A power of two that both ends of every thread's share are multiples of, as far as that helps vectors."""
+    launch = kernel.launch
+    return math.gcd(launch.work_items, launch.grain, _STEP) if launch.grain and not kernel.parts else 1
 
 
 def decide(kernel: Kernel, i: Instruction) -> tuple[Decision, int]:

@@ -7,12 +7,12 @@ and their attributes. Definitions of inline library functions (``heron.*``) that
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Literal
 
 from xdsl.dialects import func
 from xdsl.dialects.builtin import DictionaryAttr, IntegerAttr, ModuleOp, StringAttr
-from xdsl.ir import Attribute, Operation
+from xdsl.ir import Attribute, Operation, SSAValue
 
 from heron.codegen.ir.editing import ops_within
 from heron.codegen.llvm import emit_arith, emit_control, emit_memory
@@ -43,7 +43,8 @@ class KernelAbi:
 
     ``block``/``grid``: launch geometry, which bounds thread ids.
     ``min_blocks``, ``max_registers``: hints to ptxas. ``internal``: called only from within the module.
-    ``items``: the CPU's work items, where one thread has them all; 0: unknown.
+    ``items``: the CPU's work items, where one thread has them all; 0: unknown. ``step``: a power of two that both
+    bounds of a range of work items, the last two arguments on the CPU, are multiples of.
     """
 
     target: Literal["cpu", "gpu", "sim"] = "cpu"
@@ -53,6 +54,7 @@ class KernelAbi:
     max_registers: int | None = None
     internal: bool = False
     items: int = 0
+    step: int = 1
 
 
 def to_llvm(
@@ -148,8 +150,19 @@ def _function(e: Emitter, op: func.FuncOp) -> None:
     e.out.append(f"define {linkage}{convention}{result} @{name}({', '.join(arguments)}) {tail} {{")
     e.start("entry")
     e.is_calling = e.calls is not None and e.calls.wanted(name, _callees(op))
+    if abi is not None and abi.step > 1:
+        _tell_step(e, block.args[-2:], abi.step)
     e.block(block)
     e.out.append("}")
+
+
+def _tell_step(e: Emitter, bounds: Sequence[SSAValue], step: int) -> None:
+    """Let LLVM know that the bounds are multiples of `step`: loops over them then have no rest that fills no vector,
+    nor code for one. An assumption would tell its vectoriser nothing; a mask does."""
+    for bound in bounds:
+        told = e.fresh()
+        e.out.append(f"  {told} = and {e.typed(bound)}, {-step}")
+        e.names[bound] = told
 
 
 def _callees(op: func.FuncOp) -> Iterator[str]:
