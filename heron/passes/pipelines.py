@@ -174,10 +174,10 @@ def expansions() -> list[Pass]:
     ]
 
 
-def loops() -> list[Pass]:
-    """Loops and branches, once their conditions are as simple as they get."""
+def loops(**unrolling: int) -> list[Pass]:
+    """Loops and branches, once their conditions are as simple as they get; ``unrolling``: options of the unroller."""
     return [
-        Late("control_flow.while_loop_unroller", {"while"}),
+        Late("control_flow.while_loop_unroller", {"while"}, **unrolling),
         Late("control_flow.while_loop_invariant_code_motion", {"while"}),
         Late("control_flow.while_loop_fusible_sinking", {"while"}),
         Late("control_flow.conditional_code_motion", {"conditional"}, move_out=False),

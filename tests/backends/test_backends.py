@@ -141,7 +141,8 @@ def test_loop_state_lives_in_place(target: str) -> None:
     np.testing.assert_array_equal(x, -np.arange(5))
     before, _, loop = exe.stage("thunks").partition("while")
     starts = before.count("copy #"), before.count("kernel ")
-    assert starts == ((2, 0) if target == "cpu" else (0, 1))  # the initial values into the state, on a GPU at once
+    # the initial values into the state: on a GPU at once, on a CPU by way of the round that is left over from eights
+    assert starts == ((1, 1) if target == "cpu" else (0, 1))
     assert "copy #" not in loop
 
 

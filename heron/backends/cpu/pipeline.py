@@ -54,7 +54,7 @@ def optimise() -> Pipeline:
             Late("expand.map_inliner", {"map"}),
             shared.simplification(),
             shared.exchanges(),
-            *shared.loops(),
+            *shared.loops(most_code=128),
             # dots as libraries take them: transposes that this makes are folded into operands or simplified away
             Late("expand.dot_decomposer", {"dot"}),
             Late("simplify.transpose_folding", {"dot"}),

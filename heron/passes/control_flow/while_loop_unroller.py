@@ -16,6 +16,8 @@ from heron.passes.rewriting.building import constant, own_body
 from heron.passes.rewriting.tuples import part_of
 from heron.records import dataclass
 
+#: a loop of so few rounds is one kernel or none: what is left over would be as much as the loop
+_FEW_ROUNDS = 8
 #: ops that are not elementwise, but go into one kernel with what uses them; or only name things
 _MOVES = having(Trait.REINDEXES, Trait.GENERATED) | {"dynamic-slice"}
 _NAMES = having(Trait.GIVEN, Trait.TUPLE)
@@ -34,6 +36,9 @@ class WhileLoopUnroller(Pass):
 
     With ``only_fusible=False`` loops of any work are unrolled. With ``factor=k`` a loop stays one, but its body becomes
     k rounds, so that what two rounds do can overlap or be done together; rounds that are left over come before it.
+    ``most_code=n``: a loop of many rounds with more than n instructions in all stays one as well, with as many rounds
+    in its body as make at most n / 2, two at least. One kernel of many rounds compiles slowly, and its values do not
+    fit the registers.
 
     body {
       s = (s32[], f32[4], f32[4]) parameter(0)
@@ -68,6 +73,7 @@ class WhileLoopUnroller(Pass):
     max_instructions: int = 1000
     only_fusible: bool = True
     factor: int = 0
+    most_code: int = 0
 
     def run(self, module: Module, ctx: PassContext) -> bool:
         changed = False
@@ -76,13 +82,15 @@ class WhileLoopUnroller(Pass):
                 counter = counter_of(i) if i.opcode == "while" and i.parent is c else None
                 if counter is None:
                     continue
-                why_not = self._refusal(i, counter)
-                rounds = self._rounds(counter)
+                factor = self._factor(i, counter)
+                why_not = self._refusal(i, counter, factor)
+                rounds = _rounds(counter, factor)
                 told = f"{rounds} rounds, {rounds * work(i.body)} instructions in all"
-                ctx.decide(not why_not, why_not or told, subject=i.name)
+                part = f"{factor} of {counter.trips} rounds at a time, {factor * work(i.body)} instructions"
+                ctx.decide(not why_not, why_not or (part if factor > 1 else told), subject=i.name)
                 if not why_not:
-                    if self.factor > 1:
-                        _unroll_by(i, counter, self.factor)
+                    if factor > 1:
+                        _unroll_by(i, counter, factor)
                     else:
                         _unroll(i, counter)
                     changed = True
@@ -90,16 +98,29 @@ class WhileLoopUnroller(Pass):
             module.remove_unused_computations()
         return changed
 
-    def _refusal(self, loop: Instruction, counter: Counter) -> str:
+    def _factor(self, loop: Instruction, counter: Counter) -> int:
+        """The rounds that become one round of a loop; at most 1 where all of them become straight code."""
+        size, trips = work(loop.body), counter.trips
+        if self.factor > 1 or not self.most_code or trips <= _FEW_ROUNDS or trips * size <= self.most_code:
+            return self.factor
+        most = max(2, min(self.most_code // (2 * size), trips // 2))
+        # with nothing left over, if that takes half as many rounds or more
+        return next((k for k in range(most, max(1, most // 2 - 1), -1) if trips % k == 0), most)
+
+    def _refusal(self, loop: Instruction, counter: Counter, factor: int) -> str:
         """Why the loop stays a loop; empty when it need not."""
-        if self.factor > counter.trips:
-            return f"runs {counter.trips} times, which is less than {self.factor}"
-        rounds = self._rounds(counter)
+        if factor > counter.trips:
+            return f"runs {counter.trips} times, which is less than {factor}"
+        rounds = _rounds(counter, factor)
         if rounds > self.max_trips:
             return f"runs {rounds} times, which is more than {self.max_trips}"
         instructions = rounds * work(loop.body)
         if instructions > self.max_instructions:
             return f"would become {instructions} instructions, which is more than {self.max_instructions}"
+        size = work(loop.body)
+        is_long = counter.trips > self.max_trips or counter.trips * size > self.max_instructions
+        if factor > self.factor and is_long and factor * size > self.most_code // 2:
+            return f"a round is {size} instructions, of which {factor * size} at a time would gain little"
         ordered = loop.control_predecessors or loop.control_successors
         if ordered or any(i.has_side_effect for i in loop.condition.instructions):
             return "something must happen before or after it"
@@ -110,9 +131,10 @@ class WhileLoopUnroller(Pass):
                 return f"its rounds could not become one kernel: '{i.name}' is a {i.opcode}"
         return ""
 
-    def _rounds(self, counter: Counter) -> int:
-        """The number of copies of the body."""
-        return self.factor + counter.trips % self.factor if self.factor > 1 else counter.trips
+
+def _rounds(counter: Counter, factor: int) -> int:
+    """The number of copies of the body."""
+    return factor + counter.trips % factor if factor > 1 else counter.trips
 
 
 def work(c: Computation) -> int:

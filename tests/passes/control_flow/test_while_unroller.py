@@ -110,6 +110,26 @@ def test_refusals_have_reasons(heavy: str, options: dict[str, Any], reason: str)
     assert any(reason in d.reason and not d.ok for d in ctx.trace.decisions)
 
 
+@pytest.mark.parametrize(
+    ("rounds", "most", "left"),
+    [
+        (8, 8, []),  # few rounds become straight code
+        (20, 80, []),  # so does little
+        (20, 79, [4]),  # five rounds at a time: nine would leave two over
+        (23, 40, [4]),  # nothing divides it: three rounds come first
+        (12, 4, [6]),  # two rounds at a time at least
+        (100, 40, [20]),  # also of loops that would not become straight code
+        (100, 4, [100]),  # but not of those that have long rounds
+    ],
+)
+def test_many_rounds_are_unrolled_in_part(rounds: int, most: int, left: list[int]) -> None:
+    module = module_of(0, rounds, 1)
+    ctx = run(module, most_code=most)
+    assert [trip_count(loop) for loop in loops(module)] == left
+    reason = " rounds at a time" if left not in ([], [rounds]) else "gain little" if left else "instructions in all"
+    assert any(reason in d.reason for d in ctx.trace.decisions)
+
+
 def test_a_loop_within_a_loop_goes_first() -> None:
     module = parse("""HloModule m
 inner { s = (s32[], f32[2]) parameter(0) n = s32[] get-tuple-element(s), index=0 one = s32[] constant(1)
