@@ -128,3 +128,23 @@ def test_bytecode_gives_arrays() -> None:
     assert len(short) < 4000 and len(arrays) == len(held)
     assert identity(parse(short, elsewhere=arrays)) == identity(parse(bytecode.to_text(out.getvalue(), trusted=True)))
     assert [i.literal.array.dtype for i in whole.entry.instructions if i.opcode == "constant"] == [*map(np.dtype, held)]
+
+
+@pytest.mark.parametrize("dtype", [np.int8, np.float32, np.complex128, ml_dtypes.bfloat16])
+def test_equal_elements_have_one_key_however_they_lie(dtype: type) -> None:
+    whole = np.full((60, 100), 3, dtype)
+    spread = np.broadcast_to(whole[:1, :1], (60, 100)), np.broadcast_to(whole[:1], (60, 100))
+    lying = [whole, np.asfortranarray(whole), *spread]
+    assert len({literals.of(array).key for array in lying}) == 1
+    other = whole.copy()
+    other[30, 50] = 4
+    assert literals.of(other).key not in {literals.of(whole).key, literals.of(np.full((60, 100), 4, dtype)).key}
+
+
+def test_equal_elements_are_compared_by_their_bits() -> None:
+    zeros = np.zeros(100, np.float32)
+    mixed = zeros.copy()
+    mixed[50] = -0.0
+    assert len({literals.of(array).key for array in (zeros, -zeros, mixed)}) == 3
+    nans = np.full(100, np.nan, np.float32)
+    assert literals.of(nans).key == literals.of(np.broadcast_to(nans[:1], 100)).key

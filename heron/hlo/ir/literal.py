@@ -83,11 +83,27 @@ class Literal:
 
 
 def _digest(array: np.ndarray) -> bytes:
-    """128 bits of the bytes of the elements, row-major, whatever their strides."""
+    """128 bits of the bytes of the elements, row-major, whatever their strides. Of elements that are all the same, as
+    those of most constants that are large, one is enough."""
+    same = _same_element(array)
+    if same is not None:
+        return hashlib.blake2b(same, digest_size=16, person=b"one element").digest()
     made = hashlib.blake2b(digest_size=16)
     for part in _in_rows(array):
         made.update(part)
     return made.digest()
+
+
+def _same_element(array: np.ndarray) -> bytes | None:
+    """The bytes that every element of a non-empty array has; None where some differ."""
+    first, last = (array[(at,) * array.ndim].tobytes() for at in (slice(0, 1), slice(-1, None)))
+    if not any(stride for stride, size in zip(array.strides, array.shape, strict=True) if size > 1):
+        return first
+    if first != last:
+        return None
+    wanted = np.frombuffer(first, np.uint8)
+    parts = (np.frombuffer(part, np.uint8).reshape(-1, array.itemsize) for part in _in_rows(array))
+    return first if all((part == wanted).all() for part in parts) else None
 
 
 def _in_rows(array: np.ndarray) -> Iterator[memoryview]:
