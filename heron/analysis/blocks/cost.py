@@ -79,7 +79,7 @@ def plans(
     longest = max((v.size for v in tiling.variables if v.kind == "row"), default=0)
     steps = [0, *(n for n in ROWS if n < longest)] if free.steps and _goes_in_steps(tiling) else [0]
     precision: Precision = "tf32x3" if free.parts else "ieee"
-    work = work_of(tiling, passes_of(tiling) if len(steps) > 1 else {})
+    work = work_of(tiling, passes_of(tiling.values, tiling.inside) if len(steps) > 1 else {})
     found: list[Plan] = []
     block_k = _step(tiling)
     for sizes in _sizes(tiling, *cut_along):
@@ -110,7 +110,7 @@ def fitted(tiling: Tiling, config: BlockConfig, target: Target) -> BlockConfig |
         return refusal
     if not has_engine(target) or not may_specialize(config):
         config = replace(config, specialized=False)
-    work = work_of(tiling, passes_of(tiling) if config.row else {})
+    work = work_of(tiling, passes_of(tiling.values, tiling.inside) if config.row else {})
     for stages in range(config.stages, 0, -1):
         if _plan(tiling, work, made := replace(config, stages=stages), target, given=True) is not None:
             return made
@@ -273,7 +273,7 @@ def variants(plan: Plan, tiling: Tiling, target: Target) -> list[Plan]:
     """Other ways to run the tiles of a plan, which only measurements tell apart: a step more or less loaded ahead,
     twice or half as many warps, operands by the copy engine or not; as far as registers and shared memory have room."""
     c = plan.config
-    work = work_of(tiling, passes_of(tiling) if c.row else {})
+    work = work_of(tiling, passes_of(tiling.values, tiling.inside) if c.row else {})
     plain = replace(c, tma=False, specialized=False)
     others = [replace(plain, stages=n) for n in (c.stages, c.stages - 1, c.stages + 1) if n > 0]
     others += [replace(plain, warps=n) for n in (c.warps * 2, c.warps // 2) if n in _WARPS]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Container, Iterable, Mapping
 from math import prod
 from typing import NamedTuple
 
@@ -111,14 +111,14 @@ def way_of(index: Index, tiling: Tiling, loops: int = 1) -> Way:
     return Way(along, tuple(v for v in along if tiling.variables[v].kind == "row"), loops)
 
 
-def passes_of(tiling: Tiling) -> dict[Instruction, int]:
+def passes_of(values: Iterable[Instruction], inside: Container[Instruction]) -> dict[Instruction, int]:
     """The number of loops that need a value if rows are processed in steps. Each reduction and each product of rows is
     a loop; it recomputes everything except the results of other reductions."""
     found: dict[Instruction, int] = {}
-    for i in tiling.values:
-        if i not in tiling.inside or not contracts(i):
+    for i in values:
+        if i not in inside or not contracts(i):
             continue
-        if i.opcode == "dot" and not any(holds_rows(o, tiling.inside) for o in i.operands):
+        if i.opcode == "dot" and not any(holds_rows(o, inside) for o in i.operands):
             continue
         seen, stack = set[Instruction](), list(i.operands)
         while stack:
@@ -127,6 +127,6 @@ def passes_of(tiling: Tiling) -> dict[Instruction, int]:
                 continue
             seen.add(o)
             found[o] = found.get(o, 0) + 1
-            if o in tiling.inside and o.opcode != "reduce":
+            if o in inside and o.opcode != "reduce":
                 stack += o.operands
     return found

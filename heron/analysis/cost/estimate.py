@@ -6,6 +6,7 @@ from functools import cache
 from typing import Literal
 
 from heron.analysis.cost.kernel import KernelCost
+from heron.analysis.cost.products import START, product_seconds
 from heron.hlo.facts import having
 from heron.hlo.ir.op import Trait
 from heron.records import dataclass
@@ -17,7 +18,7 @@ TRANSACTION = 32
 BLOCK = 512
 #: how much faster than memory caches deliver what is read again: the shared one, those of the cores
 SHARED_CACHE, CORE_CACHE = 2.5, 8.0
-#: the part of peak a library's product reaches
+#: the part of peak that products reach on a CPU
 LIBRARY = 0.8
 #: what a CPU does for one element after the other: peak rates are those of vectors of f32
 _ONE_BY_ONE = having(Trait.ONE_BY_ONE)
@@ -103,20 +104,36 @@ def clock_of(target: Target) -> Clock:
 
 def estimate(cost: KernelCost, target: Target) -> Estimate:
     """The time of one run of a kernel on `target`, nothing else running."""
-    clock, items = clock_of(target), cost.work_items
-    rate = _rate(cost.unit, target)
-    is_matrix = cost.unit.startswith("matrix")
-    compute = cost.flops / (rate * (1.0 if is_matrix else clock.busy(items))) if rate else 0.0
-    if is_matrix:
-        compute /= LIBRARY
-    if not target.is_gpu and cost.opcode in _ONE_BY_ONE:
-        compute *= target.vector_bits / 32
-    most = clock.most(items)
+    clock, rate = clock_of(target), _rate(cost.unit, target)
+    most = clock.most(cost.work_items)
     memory = sum(clock.read(r.distinct, r.total, r.used, most) for r in cost.reads) + clock.write(cost.written, most)
     if not target.is_gpu and cost.distinct <= target.l3_bytes:
         memory /= CORE_CACHE if cost.distinct <= target.l2_bytes else SHARED_CACHE
     ideal = max(cost.flops / rate if rate else 0.0, cost.distinct / clock.bandwidth)
-    return Estimate(clock.launch, compute, memory, ideal)
+    launch = clock.launch + (START if target.is_gpu and cost.products else 0.0)
+    return Estimate(launch, _compute(cost, rate, target), memory, ideal)
+
+
+def _compute(cost: KernelCost, rate: float, target: Target) -> float:
+    """Seconds of a kernel's arithmetic."""
+    clock = clock_of(target)
+    if target.is_gpu and cost.products:
+        sums = sum(
+            product_seconds(p, _rate("matrix " + p.type, target), _has_units(p.type), target) for p in cost.products
+        )
+        rest = max(0.0, cost.flops - sum(p.flops for p in cost.products))
+        return sums + clock.compute(rest, cost.work_items, False)
+    if cost.unit.startswith("matrix"):
+        return cost.flops / rate / LIBRARY if rate else 0.0
+    compute = cost.flops / (rate * clock.busy(cost.work_items)) if rate else 0.0
+    if not target.is_gpu and cost.opcode in _ONE_BY_ONE:
+        compute *= target.vector_bits / 32
+    return compute
+
+
+def _has_units(name: str) -> bool:
+    """Whether a GPU's matrix units multiply elements of a type: f32 would be rounded first."""
+    return name not in ("f32", "f64", "c64", "c128")
 
 
 def _rate(unit: str, target: Target) -> float:

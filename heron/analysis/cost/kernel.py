@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from math import log2
 
+from heron.analysis.blocks.config import config_of
+from heron.analysis.blocks.work import passes_of
+from heron.analysis.cost.products import Product, product_of
 from heron.analysis.cost.reuse import evaluations, in_place, reads
 from heron.analysis.cost.traffic import bytes_written
 from heron.analysis.cost.work import computed_elements, element_flops, first_array, flops
@@ -13,6 +17,7 @@ from heron.analysis.fusion.row_blocks import row_blocks_of, steps_of
 from heron.hlo.calls import radix_sort
 from heron.hlo.calls.declared import declaration
 from heron.hlo.facts import calls_function, having, is_copy, is_given, is_indirect, reads_part, updates_operand
+from heron.hlo.ir.computation import Computation
 from heron.hlo.ir.instruction import Instruction
 from heron.hlo.ir.op import Trait
 from heron.hlo.ir.shape import Shape
@@ -49,6 +54,8 @@ class KernelCost:
     written: float
     work_items: float
     unit: str
+    #: the products among them, whose flops are in `flops`
+    products: tuple[Product, ...] = ()
 
     @property
     def distinct(self) -> float:
@@ -80,7 +87,7 @@ def kernel_cost(i: Instruction, keeps: bool = False) -> KernelCost:
     size = float(first_array(i).num_elements if first_array(i).is_array else total)
     calls = size if calls_function(i) else 0.0
     items = items_of(i) if i.opcode == "reduce" else size
-    return KernelCost(i.name, i.opcode, work, calls, reading, written, items, _unit([i]))
+    return KernelCost(i.name, i.opcode, work, calls, reading, written, items, _unit([i]), _products([i]))
 
 
 def named_for(fusion: Instruction, cost: KernelCost) -> KernelCost:
@@ -104,7 +111,9 @@ def _row_blocks(i: Instruction) -> KernelCost:
 
 def _fusion(i: Instruction, keeps: bool) -> KernelCost:
     body = i.attrs["calls"]
-    counts = evaluations(body, keeps)
+    loops = _loops(i)
+    counts = evaluations(body, keeps) if loops is None else _in_tiles(body, loops)
+    loops = loops or {}
     work = calls = 0.0
     for inner, n in counts.items():
         if is_given(inner):
@@ -119,9 +128,29 @@ def _fusion(i: Instruction, keeps: bool) -> KernelCost:
     )
     roots = body.root.operands if body.root.opcode == "tuple" else [body.root]
     items = max(items_of(h) for h in (*roots, *(i for i in counts if i.opcode == "reduce")))
-    return KernelCost(
-        i.name, roots[0].opcode, work, calls, reading, float(bytes_written(i)), items, _unit(list(counts))
-    )
+    inside, written = [x for x in counts for _ in range(loops.get(x, 1))], float(bytes_written(i))
+    return KernelCost(i.name, roots[0].opcode, work, calls, reading, written, items, _unit(inside), _products(inside))
+
+
+def _loops(i: Instruction) -> dict[Instruction, int] | None:
+    """How often a block kernel computes a value, where not once: it may go through rows again for each reduction. None
+    for any other kernel."""
+    config = config_of(i)
+    if config is None:
+        return None
+    inside = dict.fromkeys(i.calls.instructions)
+    return passes_of(inside, inside) if config.row and not config.online else {}
+
+
+def _in_tiles(c: Computation, loops: Mapping[Instruction, int]) -> dict[Instruction, float]:
+    """The elements that a block kernel computes of each value: all readers share them."""
+    order = (i for i in reversed(c.post_order()) if i.opcode != "tuple")
+    return {i: float(first_array(i).num_elements * loops.get(i, 1)) for i in order}
+
+
+def _products(instructions: Sequence[Instruction]) -> tuple[Product, ...]:
+    found = (product_of(i) for i in instructions if _is_product(i))
+    return tuple(p for p in found if p is not None)
 
 
 def _parameter(p: Instruction, operand: str, counts: dict[Instruction, float], keeps: bool) -> Read:

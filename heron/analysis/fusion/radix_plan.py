@@ -29,6 +29,9 @@ MOST_ITEMS = 16
 _COUNTS = 4 * (RADIX * (WARPS + 1) + 2 * WARPS + 1)
 #: what of the memory's rate passes reach, and seconds one takes at least: to load, count, ask others, store
 _PASS_RATE, _PASS_SECONDS = 0.65, 5e-6
+#: bytes of elements a core ranks and sorts into order at each clock: of published sorts of 32-bit keys on sm_80 and
+#: 64-bit keys on sm_100, 3.1 and 2.7
+_PASS_BYTES = 3.0
 #: bytes of shared memory a core reads or writes at each clock, and what of that sorting in it reaches
 _SHARED_BYTES, _SHARED_RATE = 128, 0.5
 
@@ -110,8 +113,9 @@ class RadixPlan:
         return self.kernels * target.launch_seconds + (1 + self.digits) * _PASS_SECONDS
 
     def moving(self, target: Target) -> float:
-        """Seconds that reading and writing takes."""
-        return self.moved / (_PASS_RATE * target.memory_bandwidth)
+        """Seconds of reading and writing, or of ranking where that takes longer."""
+        memory = self.moved / (_PASS_RATE * target.memory_bandwidth)
+        return max(memory, self.digits * self.bytes_ / (_PASS_BYTES * target.cores * target.clock_hz))
 
     def seconds(self, target: Target) -> float:
         return self.waiting(target) + self.moving(target)
