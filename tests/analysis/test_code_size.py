@@ -229,3 +229,17 @@ def test_joined_kernels_compute_what_they_share_once() -> None:
     one = heron.compile(lowered(update, np.float32(3), [f32(64)]), "sm_90")
     (alone,) = assemble(one.ptx, "sm_90").resources.values()  # type: ignore[attr-defined]
     assert used.code_bytes < len(sizes) * alone.code_bytes / 3
+
+
+def test_functions_of_complex_numbers_have_the_code_that_they_compile_to() -> None:
+    """Those of pairs of f64 are up to four times as long as the factor of other ops would make them."""
+    limit = code_limit(targets.get("sm_90"))
+
+    def code(op: str, element: str) -> float:
+        text = f"HloModule m\n\nENTRY e {{\n  x = {element}[64] parameter(0)\n  ROOT r = {element}[64] {op}(x)\n}}\n"
+        return op_code(heron.parse(text).entry.root, limit)
+
+    assert 600 < code("asin", "c128") < 800 and 600 < code("acos", "c128") < 800
+    assert code("rsqrt", "c128") > 20 * code("rsqrt", "f64")
+    for op in ("asin", "tanh", "sqrt", "exponential", "log"):
+        assert code(op, "f32") < code(op, "c64") < code(op, "c128")

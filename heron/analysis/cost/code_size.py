@@ -47,6 +47,8 @@ Places: TypeAlias = Mapping[object, int]
 
 #: how much longer code is for wide floats and for pairs of them
 _DOUBLE, _COMPLEX = 1.5, 4.0
+#: how much of its own code a function has in a kernel with others: they share slow paths of quotients and roots
+_IN_COMPANY = 0.75
 #: positions of a window up to which its sum may be written out
 _STRAIGHT = 16
 #: ops that cost so little that only what they read is counted
@@ -73,6 +75,10 @@ def op_code(i: Instruction, limit: CodeLimit) -> float:
     shape = i.shape.tuple_shapes[0] if i.shape.tuple_shapes else i.shape
     if not shape.is_array:
         return code
+    if limit.is_gpu and any(i.op.complex_code):
+        given = i.operands[0].shape.element_type
+        if given.is_complex:
+            return i.op.complex_code[given.bits == 128] * _IN_COMPANY
     if shape.element_type.is_complex:
         return code * _COMPLEX * (2 if code > _LONG else 1)
     return code * _DOUBLE if shape.element_type.bits == 64 and code > _LONG else code

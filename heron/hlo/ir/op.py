@@ -115,6 +115,9 @@ class Op:
     code_per_operand: ClassVar[int] = 0
     #: a GPU's instructions for one output element where an assembler writes out one of LLVM's; 0: as ``code`` says
     gpu_code: ClassVar[int] = 0
+    #: of a function of pairs of f32, and of pairs of f64, a GPU's instructions for one output element, by the machine
+    #: code of a kernel of it alone; 0: as many times ``code`` as for any other op
+    complex_code: ClassVar[tuple[int, int]] = (0, 0)
     #: of an op that begins work, the op that waits for its end
     done: ClassVar[str] = ""
     #: of such an op, whether its value is (operands, results)

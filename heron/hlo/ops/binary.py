@@ -115,6 +115,7 @@ class Divide(Binary):
     flops = 4
     code = 2
     gpu_code = 20
+    complex_code = (183, 219)
 
     def evaluate(self, ev: Evaluation, i: Instruction, x: np.ndarray, y: np.ndarray) -> np.ndarray:
         t = i.shape.element_type
@@ -145,6 +146,7 @@ class Power(Binary):
     kinds = NUMBER
     flops = 40
     code = 85
+    complex_code = (1129, 1122)
 
     def evaluate(self, ev: Evaluation, i: Instruction, x: np.ndarray, y: np.ndarray) -> np.ndarray:
         t = i.shape.element_type
@@ -161,6 +163,7 @@ class Atan2(Binary):
     kinds = FRACTION
     flops = 30
     code = 81
+    complex_code = (1022, 1015)
 
     def evaluate(self, ev: Evaluation, i: Instruction, x: np.ndarray, y: np.ndarray) -> np.ndarray:
         t = i.shape.element_type

@@ -75,6 +75,7 @@ class Abs(Unary):
     """
 
     traits = {Trait.ELEMENTWISE, Trait.CHANGES_TYPE}
+    complex_code = (162, 226)
 
     def shape(self, i: Instruction, x: Shape) -> Shape:
         self.check(i, x)
@@ -99,6 +100,7 @@ class Sign(Unary):
     """-1, 0 or 1 (``x / |x|`` when complex); zeros keep their sign, NaN stays NaN."""
 
     code = 4
+    complex_code = (190, 276)
 
     def compute(self, t: ElementType, x: np.ndarray) -> np.ndarray:
         if t.is_complex:
@@ -240,6 +242,7 @@ class Sqrt(Transcendental):
     flops = 4
     code = 2
     gpu_code = 16
+    complex_code = (219, 318)
 
     def compute(self, t: ElementType, x: np.ndarray) -> np.ndarray:
         return np.sqrt(x)
@@ -251,6 +254,7 @@ class Rsqrt(Transcendental):
 
     flops = 5
     code = 4
+    complex_code = (290, 439)
 
     def compute(self, t: ElementType, x: np.ndarray) -> np.ndarray:
         return complex_math.reciprocal_sqrt(x) if t.is_complex else 1.0 / np.sqrt(x)
@@ -275,6 +279,7 @@ class Exponential(Transcendental):
 
     flops = 12
     code = 32
+    complex_code = (205, 475)
 
     def compute(self, t: ElementType, x: np.ndarray) -> np.ndarray:
         return np.exp(x)
@@ -286,6 +291,7 @@ class ExponentialMinusOne(Transcendental):
 
     flops = 18
     code = 30
+    complex_code = (333, 646)
 
     def compute(self, t: ElementType, x: np.ndarray) -> np.ndarray:
         return complex_math.exponential_minus_one(x) if t.is_complex else np.expm1(x)
@@ -297,6 +303,7 @@ class Log(Transcendental):
 
     flops = 14
     code = 41
+    complex_code = (247, 603)
 
     def compute(self, t: ElementType, x: np.ndarray) -> np.ndarray:
         return np.log(x)
@@ -308,6 +315,7 @@ class LogPlusOne(Transcendental):
 
     flops = 18
     code = 65
+    complex_code = (283, 745)
 
     def compute(self, t: ElementType, x: np.ndarray) -> np.ndarray:
         return complex_math.log_plus_one(x) if t.is_complex else np.log1p(x)
@@ -320,6 +328,7 @@ class Logistic(Transcendental):
     traits = {Trait.ELEMENTWISE, Trait.TRANSCENDENTAL, Trait.MONOTONE}
     flops = 18
     code = 36
+    complex_code = (404, 710)
 
     def compute(self, t: ElementType, x: np.ndarray) -> np.ndarray:
         if t.is_complex:
@@ -348,6 +357,7 @@ class Sine(Transcendental):
 
     flops = 22
     code = 97
+    complex_code = (233, 731)
 
     def compute(self, t: ElementType, x: np.ndarray) -> np.ndarray:
         return np.sin(x)
@@ -359,6 +369,7 @@ class Cosine(Transcendental):
 
     flops = 22
     code = 94
+    complex_code = (240, 738)
 
     def compute(self, t: ElementType, x: np.ndarray) -> np.ndarray:
         return np.cos(x)
@@ -370,6 +381,7 @@ class Tan(Transcendental):
 
     flops = 30
     code = 87
+    complex_code = (496, 1037)
 
     def compute(self, t: ElementType, x: np.ndarray) -> np.ndarray:
         return complex_math.tangent(x) if t.is_complex else np.tan(x)
@@ -381,6 +393,7 @@ class Sinh(Transcendental):
 
     flops = 25
     code = 42
+    complex_code = (233, 724)
 
     def compute(self, t: ElementType, x: np.ndarray) -> np.ndarray:
         return np.sinh(x)
@@ -392,6 +405,7 @@ class Cosh(Transcendental):
 
     flops = 25
     code = 33
+    complex_code = (233, 738)
 
     def compute(self, t: ElementType, x: np.ndarray) -> np.ndarray:
         return np.cosh(x)
@@ -404,6 +418,7 @@ class Tanh(Transcendental):
     traits = {Trait.ELEMENTWISE, Trait.TRANSCENDENTAL, Trait.MONOTONE}
     flops = 18
     code = 38
+    complex_code = (496, 1030)
 
     def compute(self, t: ElementType, x: np.ndarray) -> np.ndarray:
         return np.tanh(x)
@@ -415,6 +430,7 @@ class Acos(Transcendental):
 
     flops = 25
     code = 53
+    complex_code = (461, 909)
 
     def compute(self, t: ElementType, x: np.ndarray) -> np.ndarray:
         return np.arccos(x)
@@ -426,6 +442,7 @@ class Asin(Transcendental):
 
     flops = 25
     code = 43
+    complex_code = (454, 902)
 
     def compute(self, t: ElementType, x: np.ndarray) -> np.ndarray:
         return np.arcsin(x)
@@ -448,6 +465,7 @@ class Acosh(Transcendental):
 
     flops = 30
     code = 89
+    complex_code = (461, 902)
 
     def compute(self, t: ElementType, x: np.ndarray) -> np.ndarray:
         return np.arccosh(x)
@@ -459,6 +477,7 @@ class Asinh(Transcendental):
 
     flops = 30
     code = 87
+    complex_code = (461, 909)
 
     def compute(self, t: ElementType, x: np.ndarray) -> np.ndarray:
         return np.arcsinh(x)
@@ -470,6 +489,7 @@ class Atanh(Transcendental):
 
     flops = 30
     code = 83
+    complex_code = (297, 590)
 
     def compute(self, t: ElementType, x: np.ndarray) -> np.ndarray:
         return np.arctanh(x)
