@@ -148,6 +148,19 @@ ENTRY main {
   ROOT e = f32[{n},{n}] exponential(c)
 }
 """
+_OFFLOADED = """HloModule offloaded
+
+ENTRY main {
+  x = f32[{n}] parameter(0)
+  y = f32[{n}] exponential(x)
+  kept = f32[{n}]{0:S(5)} custom-call(y), custom_call_target="annotate_device_placement", frontend_attributes={_xla_buffer_placement="pinned_host"}
+  z = f32[{n}] sine(x)
+  back = f32[{n}]{0} custom-call(kept), custom_call_target="annotate_device_placement", frontend_attributes={_xla_buffer_placement="device"}
+  away = f32[{n}]{0:S(5)} custom-call(z), custom_call_target="MoveToHost"
+  again = f32[{n}]{0} custom-call(away), custom_call_target="MoveToDevice"
+  ROOT r = f32[{n}] multiply(back, again)
+}
+"""
 
 
 def _numbers(r: np.random.Generator, n: int) -> list[np.ndarray]:
@@ -207,6 +220,7 @@ def _programs() -> dict[str, Reach]:
             atol=1e-3,
         ),
         "loops": Reach(LOOPS, (8, 8), lambda r, n: [r.random(n, np.float32)], steps=("while ",)),
+        "offloaded": Reach(_OFFLOADED, (1000, full), lambda r, n: [r.random(n, np.float32)]),
         "donation": Reach(SUM, (1000, 1000), lambda r, n: [r.random(n, np.float32) for _ in range(2)], donates=True),
         "pool": Reach(_GELU, (64, 2048), bf16, environment=(("HERON_CUDA_ALLOCATOR", "pool"),), rtol=2e-2, atol=2e-2),
     }

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import contextlib
 import dataclasses
+import re
 from collections.abc import Callable, Iterator
-from typing import Any
+from typing import Any, TypeAlias
 
 import heron
 from heron.backends.compiler import Compilation
@@ -17,12 +18,15 @@ from heron.options import Options
 from heron.runtime.cuda.devices import CudaDevices
 from heron.runtime.cuda.executable import CudaExecutable
 from heron.runtime.cuda.program import KernelEntry
-from heron.runtime.sim.executable import Runner
 from heron.targets import Target, get, libcuda
 from heron.targets.triton import missing
 from heron.trace import Trace
 from tests.rehearsal.declared import declared
 from tests.rehearsal.driver import Recorder
+from tests.rehearsal.memory import Fault, raw
+
+#: runs a kernel on arrays: the address of each, and the bytes behind it
+Runner: TypeAlias = Callable[[list[tuple[int, int]]], object]
 
 
 @contextlib.contextmanager
@@ -83,6 +87,7 @@ def kernels_of(
     for name, use in uses.items():
         entry = program.kernels[name]
         kernel, count = _kernel(simulation, machine, name, use)
+        kernel = _with_tickets(kernel, use)
         assert (use.kernel.launch.grid, use.kernel.launch.block) == (entry.grid, entry.block)
         image = program.images[entry.image]
         found.append(([c for c in (image.code, image.ptx) if c], entry.symbol or name, kernel, count, entry))
@@ -104,6 +109,24 @@ def _kernel(simulation: Simulation, machine: GpuMachine, name: str, use: KernelU
         return simulation.block_kernel(use), len(use.kernel.args)
     kernel = simulation.kernel(use, machine.llvm({name: use}))
     return kernel, len(kernel.code.arguments)
+
+
+def _with_tickets(kernel: Runner, use: KernelUse) -> Runner:
+    """The kernel; one whose blocks take tickets from a control word faults when it finds those of an earlier run."""
+    form, blocks = use.kernel.notes.get("form", ""), use.kernel.launch.grid[0]
+    passes = re.fullmatch(r"a pass of (\d+) of a radix sort", form)
+    if passes is None and form != "one pass":
+        return kernel
+    place, most = (-1, int(passes[1]) * blocks) if passes else (-2, blocks)
+
+    def run(arrays: list[tuple[int, int]]) -> None:
+        taken = int(raw(arrays[place][0], 4).view("<u4")[0])
+        if taken + blocks > most:
+            why = f"{taken} of {most} tickets are taken, {blocks} blocks want one"
+            raise Fault(700, f"{use.kernel.name} finds control words of an earlier run: {why}")
+        kernel(arrays)
+
+    return run
 
 
 def _runner(kernel: Runner, count: int, recorder: Recorder, scratch: int) -> Any:

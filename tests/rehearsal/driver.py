@@ -587,7 +587,11 @@ class Recorder:
                 raise Fault(700, f"parameter {n} of {f.name} is in no allocation")
         if f.run is not None:
             with self._kernels:
-                f.run(values)
+                try:
+                    f.run(values)
+                except Fault as fault:
+                    self.problems.append(f"{f.name}: {fault}")
+                    raise
 
 
 class _Bad(Exception):

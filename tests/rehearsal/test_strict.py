@@ -6,10 +6,15 @@ import ctypes
 from collections.abc import Callable, Iterator
 from ctypes import byref, c_uint64, c_void_p
 
+import numpy as np
 import pytest
 
+import heron
 from heron.codegen.llvm.assemble import assemble, knows
+from heron.errors import HeronError
 from heron.targets import libcuda
+from tests.gpu.reach import PROGRAMS
+from tests.rehearsal.compiling import compile
 from tests.rehearsal.declared import Declared, declared
 from tests.rehearsal.driver import Recorder
 
@@ -156,3 +161,31 @@ def test_a_child_graph_may_not_allocate(driver: Driver) -> None:
     assert recorder.cuStreamEndCapture(stream, byref(child)) == 0 == recorder.cuGraphCreate(byref(parent), 0)
     assert recorder.cuGraphAddChildGraphNode(byref(out), parent, None, 0, child) == 801
     assert recorder.problems == ["a child graph that allocates memory"]
+
+
+@pytest.mark.parametrize("name", ["scan", "radix_sort"])
+def test_control_words_of_an_earlier_run_are_a_fault(name: str) -> None:
+    case, recorder = PROGRAMS[name], Recorder()
+    arrays = case.inputs(np.random.default_rng(0), case.sizes[0])
+    with libcuda.use(recorder):
+        made = compile(case.module(full=False), recorder)
+        for (image, kernel), (count, alignments, run) in recorder.known.kernels.items():
+            if kernel.endswith("_clear"):
+                recorder.known.kernels[image, kernel] = (count, alignments, once(run))
+        wanted = made.run(arrays)
+        with pytest.raises(HeronError, match="RUN044"):
+            made.run(arrays)
+    assert np.array_equal(wanted[0], heron.evaluate(case.module(full=False), *arrays)[0])
+    assert any("finds control words of an earlier run" in problem for problem in recorder.problems)
+
+
+def once(run: Callable[[list[int]], None]) -> Callable[[list[int]], None]:
+    """What runs the first time and is forgotten after it."""
+    ran: list[bool] = []
+
+    def maybe(values: list[int]) -> None:
+        if not ran:
+            ran.append(True)
+            run(values)
+
+    return maybe
