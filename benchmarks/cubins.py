@@ -25,17 +25,20 @@ from heron.runtime.thunks import KernelThunk, LibraryThunk, walk
 from heron.targets import Target
 from heron.trace import Trace
 
+#: instructions by which a warp group (sm_90) or a thread (sm_100) gives matrix units a whole tile
+_GROUPS = (b"wgmma", b"tcgen05")
+
 
 @dataclass(slots=True)
 class Row:
-    """A program's machine code: ``blocks`` are its kernels by Triton, ``wgmma`` those that use a warp group's matrix
-    units; ``largest`` (bytes) and ``spills`` (bytes a thread) those of the kernel with most."""
+    """A program's machine code: ``blocks`` are its kernels by Triton, ``groups`` those whose matrix units take whole
+    tiles from shared memory; ``largest`` (bytes) and ``spills`` (bytes a thread) those of the kernel with most."""
 
     program: str
     launches: int = 0
     kernels: int = 0
     blocks: int = 0
-    wgmma: int = 0
+    groups: int = 0
     size: int = 0
     largest: int = 0
     spills: int = 0
@@ -51,11 +54,11 @@ def build(name: str, target: Target, small: bool = False, zoo: bool = False) -> 
         executable = compile(module, target, Options(triton="on"), Trace())
         assert isinstance(executable, CompiledGpu)
         program = executable.program
-        blocks = [image for image in program.images if b"wgmma" in image.ptx]
+        groups = [image for image in program.images if any(unit in image.ptx for unit in _GROUPS)]
         row.launches = sum(isinstance(t, KernelThunk | LibraryThunk) for t in walk(program.thunks))
         row.kernels = len(program.kernels)
         row.blocks = len(executable.blocks)
-        row.wgmma, row.size = len(blocks), sum(len(image.code) for image in program.images)
+        row.groups, row.size = len(groups), sum(len(image.code) for image in program.images)
         sizes = [code_sizes(image.code) for image in program.images]
         row.largest = max((n for image in sizes for n in image.values()), default=0)
         used = executable.cubin.resources.values() if executable.ptx else ()
@@ -90,9 +93,9 @@ def largest_sizes(words: Sequence[str]) -> list[str]:
 
 def table(rows: Sequence[Row]) -> Iterator[str]:
     """A line for each program, and how many there are."""
-    yield f"{'program':40} launches  kernels  by Triton  wgmma  code KB  largest B  spills B  seconds"
+    yield f"{'program':40} launches  kernels  by Triton groups  code KB  largest B  spills B  seconds"
     for r in rows:
-        figures = f"{r.launches:8} {r.kernels:8} {r.blocks:10} {r.wgmma:6} {r.size / 1024:8.0f}"
+        figures = f"{r.launches:8} {r.kernels:8} {r.blocks:10} {r.groups:6} {r.size / 1024:8.0f}"
         figures += f" {r.largest:10} {r.spills:9} {r.seconds:8.1f}"
         yield f"{r.program:40} {r.error or figures}"
     yield f"{sum(not r.error for r in rows)} of {len(rows)} programs have machine code"

@@ -9,8 +9,10 @@ from pathlib import Path
 
 import pytest
 
+import heron
 from heron.analysis.blocks.config import BlockConfig
 from heron.analysis.fusion.fusion import fusion_of
+from heron.backends.gpu.compiled import CompiledGpu
 from heron.codegen.triton.compile import compile_block, spelled
 from heron.codegen.triton.rows import emitter_of
 from heron.codegen.triton.text import to_ttir
@@ -87,6 +89,35 @@ def test_matrix_units(monkeypatch: pytest.MonkeyPatch, tmp_path: object) -> None
     assert re.search(r"wgmma\.mma_async\.sync\.aligned\.m64n128k16\.f32\.bf16\.bf16", code.ptx)
     assert "cp.async" in code.ptx and ".entry k(" in code.ptx
     assert code.cubin.startswith(b"\x7fELF") and code.warps == 8 and code.shared > 48 << 10
+
+
+#: what multiplies a tile on other machines, and what does not: sm_100 keeps sums in a memory of its own
+BY_MACHINE = {
+    "sm_100": (("tcgen05.mma", "tcgen05.ld", "tcgen05.alloc"), ("wgmma", "mma.sync")),
+    "sm_120": (("mma.sync.aligned.m16n8k16",), ("wgmma", "tcgen05")),
+    "sm_89": (("mma.sync.aligned.m16n8k16",), ("wgmma", "tcgen05")),
+}
+
+
+@needs_triton
+@pytest.mark.parametrize("machine", BY_MACHINE)
+def test_matrix_units_of_the_machine(machine: str, monkeypatch: pytest.MonkeyPatch, tmp_path: object) -> None:
+    """A product that is quickest as a block kernel uses the matrix units that its machine has."""
+    monkeypatch.setenv("TRITON_CACHE_DIR", str(tmp_path))
+    body = """
+      x = bf16[2048,1024] parameter(0)
+      w = bf16[1024,1024] parameter(1)
+      y = bf16[2048,1024] dot(x, w), lhs_contracting_dims={1}, rhs_contracting_dims={0}
+      ROOT z = bf16[2048,1024] tanh(y)
+    """
+    compiled = heron.compile(parse(f"HloModule m\n\nENTRY e {{{body}}}\n"), machine)
+    assert isinstance(compiled, CompiledGpu) and [k.emitter for k in compiled.kernels] == ["block"]
+    (image,) = compiled.program.images
+    there, absent = BY_MACHINE[machine]
+    text = image.ptx.decode()
+    assert all(unit in text for unit in there), machine
+    assert not any(unit in text for unit in absent), machine
+    assert image.code.startswith(b"\x7fELF")
 
 
 @needs_triton
