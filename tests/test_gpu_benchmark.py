@@ -19,6 +19,7 @@ from benchmarks.gpu.__main__ import main
 from benchmarks.gpu.kernels import KernelRow, measure
 from benchmarks.gpu.report import kernel_figures, page, plain, unplain
 from benchmarks.gpu.side import Side
+from benchmarks.gpu.whole import rounds_to_tf32
 from heron.cli import values
 from heron.runtime.cuda.device import device
 from heron.runtime.cuda.timer import Timer
@@ -101,11 +102,27 @@ def test_the_page() -> None:
     sides = {"heron": {"seconds": 1e-5, "refused": ""}, "xla": {"seconds": 2e-5, "refused": ""}}
     torch = {"seconds": float("nan"), "refused": "run: no such program"}
     held = {"device": "D", "driver": 13000, "copy_bytes_per_second": 4.4e12, "memory_bandwidth": 4.8e12}
-    held |= {"programs": [{"name": "p", **sides, "torch": torch, "errors": {"xla": 1e-7}}]}
+    held |= {"programs": [{"name": "p", "tf32": True, **sides, "torch": torch, "errors": {"xla": 1e-7}}]}
     text = page(unplain(json.loads(json.dumps(plain({**held, "kernels": [kernel_figures(row)]})))))
-    assert "| p | 10.0 | 20.0 | 0.50 | - | - | 1.0e-07 |" in text
+    assert "| p | 10.0 | 30.0 | 20.0 | 0.50 | - | - | 1.0e-07 |" in text  # three launches of 10 us
+    assert "ratios say little of: `p`." in text
     assert "| p | k | 3 | 10.0 | 8.0 | 40.00 | 4,000 | 91% |" in text
     assert "Geometric mean over xla: 0.50 x." in text and "- p, torch: run: no such program" in text
+
+
+@pytest.mark.parametrize(
+    ("element", "attribute", "rounds"),
+    [
+        ("f32", "", True),
+        ("f32", ", operand_precision={highest,highest}", False),
+        ("f32", ", algorithm=dot_f32_f32_f32", False),
+        ("bf16", "", False),
+    ],
+)
+def test_products_that_xla_rounds_to_tf32(element: str, attribute: str, rounds: bool) -> None:
+    given = "lhs_contracting_dims={1}, rhs_contracting_dims={0}" + attribute
+    text = f"  x = {element}[8,8] parameter(0)\n  ROOT d = {element}[8,8] dot(x, x), {given}\n"
+    assert rounds_to_tf32(heron.parse(f"HloModule m\n\nENTRY e {{\n{text}}}\n")) == rounds
 
 
 def test_a_side_that_ends_is_begun_again(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -15,6 +15,8 @@ from benchmarks.gpu.side import Side
 from benchmarks.gpu.worker import CALLS
 from heron.cli import compare, values
 from heron.errors import HeronError
+from heron.hlo.ir.module import Module
+from heron.hlo.ir.types import F32
 from heron.hlo.text import parse
 
 PEERS = ("xla", "torch")
@@ -55,7 +57,7 @@ def whole(name: str, workers: Mapping[str, Side], small: bool, repeats: int, fol
     for _ in range(repeats):
         for side in workers:
             ask(side, "run")
-    row: dict[str, Any] = {"name": name}
+    row: dict[str, Any] = {"name": name, "tf32": rounds_to_tf32(module)}
     for side, m in sides.items():
         times = [s / CALLS for s in m.run]
         seconds = statistics.median(times) if times else math.nan
@@ -68,6 +70,17 @@ def whole(name: str, workers: Mapping[str, Side], small: bool, repeats: int, fol
             row["heron"]["refused_graphs"] = facts["refused"]
     row["errors"] = _errors(workers, sides, folder)
     return row
+
+
+def rounds_to_tf32(module: Module) -> bool:
+    """Whether XLA multiplies f32 in tf32 in a program: it does where none of its products says how."""
+    return any(
+        i.opcode in ("dot", "convolution")
+        and i.operands[0].shape.element_type is F32
+        and not i.attrs.get("algorithm")
+        and not {str(w) for w in i.attrs.get("operand_precision") or ()} & {"high", "highest"}
+        for i in module.instructions()
+    )
 
 
 def _errors(workers: Mapping[str, Side], sides: dict[str, Measured], folder: Path) -> dict[str, float]:
