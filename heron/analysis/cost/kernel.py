@@ -113,7 +113,7 @@ def _fusion(i: Instruction, keeps: bool) -> KernelCost:
     body = i.attrs["calls"]
     loops = _loops(i)
     counts = evaluations(body, keeps) if loops is None else _in_tiles(body, loops)
-    loops = loops or {}
+    in_tiles, loops = loops is not None, loops or {}
     work = calls = 0.0
     for inner, n in counts.items():
         if is_given(inner):
@@ -122,7 +122,7 @@ def _fusion(i: Instruction, keeps: bool) -> KernelCost:
         if calls_function(inner):
             calls += n
     reading = tuple(
-        _parameter(p, o.name, counts, keeps)
+        _parameter(p, o.name, counts, keeps, in_tiles)
         for p, o in zip(body.parameters, i.operands, strict=True)
         if o.shape.is_array
     )
@@ -133,8 +133,8 @@ def _fusion(i: Instruction, keeps: bool) -> KernelCost:
 
 
 def _loops(i: Instruction) -> dict[Instruction, int] | None:
-    """How often a block kernel computes a value, where not once: it may go through rows again for each reduction. None
-    for any other kernel."""
+    """The values that a block kernel computes several times, as it goes through rows again for each reduction, and the
+    number of times. None for any other kernel."""
     config = config_of(i)
     if config is None:
         return None
@@ -153,7 +153,7 @@ def _products(instructions: Sequence[Instruction]) -> tuple[Product, ...]:
     return tuple(p for p in found if p is not None)
 
 
-def _parameter(p: Instruction, operand: str, counts: dict[Instruction, float], keeps: bool) -> Read:
+def _parameter(p: Instruction, operand: str, counts: dict[Instruction, float], keeps: bool, in_tiles: bool) -> Read:
     """The way in which a fusion reads its parameter."""
     asked, used = 0.0, 1.0
     at_own_index = 0.0
@@ -163,6 +163,9 @@ def _parameter(p: Instruction, operand: str, counts: dict[Instruction, float], k
             continue  # updated in place
         if in_place(user, p, n, keeps):
             at_own_index = max(at_own_index, n * reads(user, user.operands.index(p)))
+            continue
+        if in_tiles and user.opcode == "dot":  # all of it, each element once
+            asked += counts[p]
             continue
         asked += n * sum(reads(user, k) for k, o in enumerate(user.operands) if o is p)
         used = min(used, used_part(user, p))

@@ -31,7 +31,7 @@ _PARTIAL, _CACHE = 4, 2.5
 class Product(NamedTuple):
     """``batch`` products of ``rows`` times ``k`` with ``k`` times ``columns``.
 
-    ``type``: what elements are multiplied as.
+    ``type``: the one that elements are multiplied in.
     """
 
     batch: int
@@ -64,7 +64,7 @@ def product_of(i: Instruction) -> Product | None:
 
 
 def _type(i: Instruction, algorithm: str) -> str:
-    """What elements are multiplied as: f32 in a narrower type where the program names it."""
+    """The type that elements are multiplied in: for f32 a narrower one where the program names it."""
     name = i.operands[0].shape.element_type.name
     narrow = next((t for t in ("tf32", "bf16") if f"dot_{t}_{t}" in algorithm), name)
     return narrow if name == "f32" else name
