@@ -12,7 +12,7 @@ from heron.hlo.ir.literal import Literal
 from heron.hlo.ir.module import Module
 from heron.hlo.ir.op import Trait
 from heron.hlo.ir.shape import Shape
-from heron.hlo.ir.types import ElementType
+from heron.hlo.ir.types import S32, S64, ElementType
 
 
 def constant(c: Computation, value: Literal, like: Instruction | None = None) -> Instruction:
@@ -90,6 +90,14 @@ def convert(x: Instruction, to: ElementType) -> Instruction:
     if x.shape.element_type is to:
         return x
     return x.parent.add("convert", [x], x.shape.with_type(to), like=x)
+
+
+def counting(indices: Instruction, size: int) -> Instruction:
+    """Integers as they are, or in a wider type if theirs does not hold the positions of a dimension of that size."""
+    t = indices.shape.element_type
+    if size <= 1 << (t.bits - t.is_signed):
+        return indices
+    return convert(indices, S32 if t.bits < 32 and size <= 1 << 31 else S64)
 
 
 def bits_of(x: Instruction, to: ElementType) -> Instruction:

@@ -67,6 +67,25 @@ def test_batched_gathers(implied: bool, batch: int) -> None:
     )
 
 
+@pytest.mark.parametrize(
+    ("passes", "index", "rows"),
+    [
+        *(("gather-simplifier", t, n) for t, n in (("s8", 131), ("u8", 261), ("s16", 32771), ("u16", 65539))),
+        *(
+            ("gather-expander", t, n) for t, n in (("s8", 131), ("u8", 261))
+        ),  # a loop: many rows take the evaluator long
+    ],
+)
+def test_batches_longer_than_the_indices_count(passes: str, index: str, rows: int) -> None:
+    """Positions along the batch stand beside the indices: in the type of those, the last ones would be others."""
+    run(
+        passes,
+        f"x = f32[{rows},3] parameter(0)\nn = {index}[{rows},1] parameter(1)\n"
+        f"ROOT r = f32[{rows},1] gather(x, n), offset_dims={{1}}, collapsed_slice_dims={{}}, start_index_map={{1}}, "
+        "operand_batching_dims={0}, start_indices_batching_dims={0}, index_vector_dim=1, slice_sizes={1,1}",
+    )
+
+
 def test_gather_of_one_window() -> None:
     module = run(
         "gather-simplifier algebraic-simplifier",

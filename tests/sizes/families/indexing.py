@@ -11,6 +11,8 @@ import numpy as np
 from heron.hlo.ir import types
 from tests.sizes.case import EDGES, Case, program, reducer, shape, together, varied, whole
 
+#: types of indices, and a dimension that they do not count to
+_NARROW = {"s8": 131, "u8": 261, "s16": 32771, "u16": 65539}
 _TYPES = ("f32", "bf16", "s8", "s32", "f64", "c64")
 
 
@@ -35,11 +37,50 @@ def cases() -> Iterator[Case]:
             part = tuple(draw.randint(0 if draw.random() < 0.1 else 1, d) for d in dims)
             yield _update(dims, part, t)
             yield _slice(dims, part, t)
+    yield from _narrow()
 
 
-def _places(many: int, rows: int, t: str = "s32") -> Callable[[np.random.Generator], np.ndarray]:
-    """Rows, some of them outside."""
-    return lambda rng: rng.integers(-2, rows + 2, size=(many, 1)).astype(types.by_name(t).dtype)
+def _narrow() -> Iterator[Case]:
+    """Dimensions longer than the type of the indices counts: indexed, batching, of windows, and together."""
+    for t, size in _NARROW.items():
+        for rows, many, wide in ((size, 9, 1), (9, size, 1), (2, 9, size), (size, size, 1)):
+            yield _rows(rows, many, wide, t)
+            yield _scatter(rows, many, wide, "s32", "add", t)
+        for rows, wide in ((size, 3), (2, size), (size, 1)):
+            yield _each_row(rows, wide, t)
+            yield _scatter_each_row(rows, wide, t)
+        for dims, part in (((size, 3), (2, 2)), ((3, size), (1, size - 1)), ((size,), (size,))):
+            yield _slice(dims, part, index=t)
+            yield _update(dims, part, index=t)
+
+
+def _any(dims: tuple[int, ...], size: int, t: str) -> Callable[[np.random.Generator], np.ndarray]:
+    """Places along a dimension, and outside of it as far as the type of the indices has such numbers."""
+    limits = np.iinfo(types.by_name(t).dtype)
+    first, last = max(limits.min, -2), min(limits.max, size + 1)
+    return lambda rng: rng.integers(first, last, size=dims, endpoint=True).astype(limits.dtype)
+
+
+def _each_row(rows: int, wide: int, index: str) -> Case:
+    """A place of each row, as `vmap` of an index gives it."""
+    op = (
+        "gather(p0, p1), offset_dims={1}, collapsed_slice_dims={}, start_index_map={1}, operand_batching_dims={0}, "
+        "start_indices_batching_dims={0}, index_vector_dim=1, slice_sizes={1,1}"
+    )
+    text = program([shape("f32", (rows, wide)), shape(index, (rows, 1))], shape("f32", (rows, 1)), op)
+    inputs = together(varied("f32", (rows, wide)), _any((rows, 1), wide, index))
+    return Case("gather", f"of each of {rows}x{wide}, {index}", text, inputs, work=rows)
+
+
+def _scatter_each_row(rows: int, wide: int, index: str) -> Case:
+    op = (
+        "scatter(p0, p1, p2), update_window_dims={}, inserted_window_dims={1}, scatter_dims_to_operand_dims={1}, "
+        "input_batching_dims={0}, scatter_indices_batching_dims={0}, index_vector_dim=1, to_apply=f"
+    )
+    operand = shape("s32", (rows, wide))
+    text = program([operand, shape(index, (rows, 1)), shape("s32", (rows,))], operand, op, reducer("add", "s32"))
+    inputs = together(varied("s32", (rows, wide)), _any((rows, 1), wide, index), varied("s32", (rows,)))
+    return Case("scatter", f"to each of {rows}x{wide}, {index}", text, inputs, work=rows * wide)
 
 
 def _inside(many: int, rows: int) -> Callable[[np.random.Generator], np.ndarray]:
@@ -50,39 +91,45 @@ def _inside(many: int, rows: int) -> Callable[[np.random.Generator], np.ndarray]
 def _rows(rows: int, many: int, wide: int, index: str) -> Case:
     op = f"gather(p0, p1), offset_dims={{1}}, collapsed_slice_dims={{0}}, start_index_map={{0}}, index_vector_dim=1, slice_sizes={{{1 if rows else 0},{wide}}}"
     text = program([shape("f32", (rows, wide)), shape(index, (many, 1))], shape("f32", (many, wide)), op)
-    return Case("gather", f"{rows}x{wide}, {many} rows, {index}", text, together(varied("f32", (rows, wide)), _places(many, rows, index)), work=many * wide)  # fmt: skip
+    return Case("gather", f"{rows}x{wide}, {many} rows, {index}", text, together(varied("f32", (rows, wide)), _any((many, 1), rows, index)), work=many * wide)  # fmt: skip
 
 
-def _scatter(rows: int, many: int, wide: int, t: str, how: str) -> Case:
+def _scatter(rows: int, many: int, wide: int, t: str, how: str, index: str = "s32") -> Case:
     op = "scatter(p0, p1, p2), update_window_dims={1}, inserted_window_dims={0}, scatter_dims_to_operand_dims={0}, index_vector_dim=1, to_apply=f"
     before = reducer(how, t) if how != "last" else f"f {{\na = {t}[] parameter(0)\nROOT b = {t}[] parameter(1)\n}}"
     operand, updates = (rows, wide), (many, wide)
-    places = _inside(many, rows) if how == "last" else _places(many, rows)
-    text = program([shape(t, operand), shape("s32", (many, 1)), shape(t, updates)], shape(t, operand), op, before)
+    places = _inside(many, rows) if how == "last" else _any((many, 1), rows, index)
+    text = program([shape(t, operand), shape(index, (many, 1)), shape(t, updates)], shape(t, operand), op, before)
     inputs = together(whole(t, operand, -1, 1), places, whole(t, updates, -1, 1))
-    return Case("scatter", f"{t} {how} {rows}x{wide}, {many} rows", text, inputs, work=(many + rows) * wide * 4)
+    return Case(
+        "scatter", f"{t} {how} {rows}x{wide}, {many} rows, {index}", text, inputs, work=(many + rows) * wide * 4
+    )
 
 
-def _starts(dims: tuple[int, ...]) -> list[Callable[[np.random.Generator], np.ndarray]]:
-    return [lambda rng, d=d: np.asarray(rng.integers(-2, d + 2), np.int32) for d in dims]
+def _starts(dims: tuple[int, ...], index: str) -> list[Callable[[np.random.Generator], np.ndarray]]:
+    return [_any((), d, index) for d in dims]
 
 
-def _update(dims: tuple[int, ...], part: tuple[int, ...], t: str = "f32") -> Case:
+def _update(dims: tuple[int, ...], part: tuple[int, ...], t: str = "f32", index: str = "s32") -> Case:
     names = ", ".join(f"p{n + 2}" for n in range(len(dims)))
-    shapes = [shape(t, dims), shape(t, part), *["s32[]"] * len(dims)]
+    shapes = [shape(t, dims), shape(t, part), *[f"{index}[]"] * len(dims)]
     text = program(shapes, shapes[0], f"dynamic-update-slice(p0, p1, {names})")
-    inputs = together(varied(t, dims), varied(t, part), *_starts(dims))
-    return Case("dynamic-update-slice", f"{t} {dims} {part}", text, inputs, work=math.prod(dims))
+    inputs = together(varied(t, dims), varied(t, part), *_starts(dims, index))
+    return Case("dynamic-update-slice", f"{t} {dims} {part}, {index}", text, inputs, work=math.prod(dims))
 
 
-def _slice(dims: tuple[int, ...], part: tuple[int, ...], t: str = "f32") -> Case:
+def _slice(dims: tuple[int, ...], part: tuple[int, ...], t: str = "f32", index: str = "s32") -> Case:
     names = ", ".join(f"p{n + 1}" for n in range(len(dims)))
     sizes = ",".join(map(str, part))
     text = program(
-        [shape(t, dims), *["s32[]"] * len(dims)],
+        [shape(t, dims), *[f"{index}[]"] * len(dims)],
         shape(t, part),
         f"dynamic-slice(p0, {names}), dynamic_slice_sizes={{{sizes}}}",
     )
     return Case(
-        "dynamic-slice", f"{t} {dims} {part}", text, together(varied(t, dims), *_starts(dims)), work=math.prod(part)
+        "dynamic-slice",
+        f"{t} {dims} {part}, {index}",
+        text,
+        together(varied(t, dims), *_starts(dims, index)),
+        work=math.prod(part),
     )

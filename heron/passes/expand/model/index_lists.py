@@ -6,8 +6,7 @@ from collections.abc import Sequence
 from math import prod
 
 from heron.hlo.ir.instruction import Instruction
-from heron.hlo.ir.types import S32
-from heron.passes.rewriting.building import array, convert, reshape, scalar, transpose
+from heron.passes.rewriting.building import array, counting, reshape, scalar, transpose
 from heron.passes.rewriting.expander import home
 from heron.records import dataclass
 
@@ -31,8 +30,7 @@ def index_list(
     indices = reshape(rows, (count, len(mapped)))
     if not batching:
         return IndexList(indices, tuple(mapped))
-    if indices.shape.element_type.bits < 32:
-        indices = convert(indices, S32)
+    indices = counting(indices, max(dims[d] for d in starts_batching))
     t = indices.shape.element_type
     columns = [indices]
     for d in starts_batching:
