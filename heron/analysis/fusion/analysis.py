@@ -246,14 +246,18 @@ _KINDS: tuple[Callable[[Fusion, Target | None, int], FusionAnalysis | None], ...
 
 def _least_reduced(i: Instruction) -> int:
     """More elements that `i` must combine if it is a reduce whose partial results are expensive to join: of several
-    arrays, or an extremum of floats. Along columns there are none, but few elements are written out."""
+    arrays, or of columns an extremum of floats. Along rows that is one of integers. Along columns there are no partial
+    results, but few elements are written out."""
     if i.opcode != "reduce":
         return 0
     is_extremum = i.to_apply.root.opcode in having(Trait.EXTREMUM) and not i.shape.element_type.is_integer
     if len(i.operands) == 2 and not is_extremum:
         return 0
     dims = i.operands[0].shape.dims
-    return MIN_COLUMN if dims[-1] >= MIN_COLUMNS and len(dims) - 1 not in i.dimensions else MIN_REDUCED
+    along_rows = len(dims) - 1 in i.dimensions
+    if is_extremum and along_rows:
+        return 0
+    return MIN_COLUMN if dims[-1] >= MIN_COLUMNS and not along_rows else MIN_REDUCED
 
 
 def _heroes(root: Instruction, least: int) -> Iterator[tuple[Instruction, str]]:

@@ -4,17 +4,20 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from xdsl.dialects import func, gpu, scf
+from xdsl.dialects import arith, func, gpu, llvm, scf
 from xdsl.dialects.builtin import IntegerAttr
 from xdsl.ir import Block, Operation, SSAValue
 
 from heron.codegen.llvm.emit import Emitter, is_set, rule
 from heron.codegen.llvm.inline import has, is_long, lines_of
+from heron.codegen.llvm.inline.called import Calls
 
 #: steps of a loop of which those left over from whole vectors may be much of the time
 _SHORT = 1024
 #: steps of a loop that is better off with one vector at a time: of two, the second would often be empty
 _SHORTER = 128
+#: steps left over from whole vectors that cost more than masks in all vectors of a loop that accumulates
+_LEFT_OVER = 4
 #: steps of a loop that fill so little of a vector that it is written out, where the loop around it has so many times
 #: as many
 _FEW = 4
@@ -136,14 +139,45 @@ def _long_functions(e: Emitter, op: Operation) -> list[str]:
     """Two vectors of a long function at a time keep the processor busy; more are only more code.
 
     Steps left over from whole vectors would cost as much as a vector each. The last vector of a short loop is a part
-    of one instead, where the machine has masks. Such a loop may read a column of an array to its end, too.
+    of one instead, where the machine has masks. Such a loop may read a column of an array to its end, too. A loop that
+    accumulates chooses by mask in each step, which only pays where it is shorter and several steps are left over.
     """
     steps = _steps(e, op)
-    masked = e.calls is not None and e.calls.has_masks and 0 < steps < _SHORT and len(op.operands) == 3
+    masked = e.calls is not None and 0 < steps < _SHORT and _may_mask(e.calls, op, steps)
     hints = [f'!"llvm.loop.interleave.count", i32 {1 if masked and steps < _SHORTER else 2}']
     if masked:
         hints.append('!"llvm.loop.vectorize.predicate.enable", i1 true')
     return [e.metadata_node(hint) for hint in hints]
+
+
+def _may_mask(calls: Calls, op: Operation, steps: int) -> bool:
+    """Whether the machine has masks that are worth their time: in a loop that accumulates nothing they are."""
+    if not calls.has_masks:
+        return False
+    bits = [_bits(v) for v in op.operands[3:]]
+    if not bits:
+        return True
+    left_over = steps % (calls.width // max(bits))
+    return steps < _SHORTER and left_over >= _LEFT_OVER and not _reads_narrow_apart(op.regions[0].blocks[0])
+
+
+def _reads_narrow_apart(body: Block) -> bool:
+    """Whether a loop reads numbers of 8 or 16 bits that do not follow each other: with masks, one by one."""
+    reads = (o for o in body.ops if isinstance(o, llvm.LoadOp) and _bits(o.results[0]) < 32)
+    pointers = (o.operands[0].owner for o in reads)
+    return not all(_follows(p.operands[-1], body.args[0]) for p in pointers if isinstance(p, llvm.GEPOp))
+
+
+def _follows(place: SSAValue, step: SSAValue) -> bool:
+    """Whether a place moves on by one with each step of a loop: it is a sum with the step's number."""
+    made = place.owner
+    if isinstance(made, arith.IndexCastOp):
+        return _follows(made.operands[0], step)
+    return place is step or (isinstance(made, arith.AddiOp) and step in made.operands)
+
+
+def _bits(v: SSAValue) -> int:
+    return getattr(v.type, "bitwidth", 64)
 
 
 def _steps(e: Emitter, op: Operation) -> int:

@@ -97,13 +97,41 @@ ENTRY e {{
 }}"""
 
 
-@pytest.mark.parametrize("text", [tower(4, 1), tower(41, 1), COLUMN.format(rows=16)], ids=["few", "odd", "column"])
+ROWS = """HloModule m
+add {{ a = f32[] parameter(0)  b = f32[] parameter(1)  ROOT c = f32[] add(a, b) }}
+ENTRY e {{
+  x = {type}[40,{width}] parameter(0)
+  part = {type}[40,{read}] slice(x), slice={{[0:40], [0:{width}:{stride}]}}
+  wide = f32[40,{read}] convert(part)
+  y = f32[40,{read}] tanh(wide)
+  zero = f32[] constant(0)
+  ROOT sums = f32[40] reduce(y, zero), dimensions={{1}}, to_apply=add
+}}"""
+
+
+def rows(read: int, t: str = "f32", stride: int = 1) -> str:
+    """Sums over rows of `read` elements, of which the array has more between them."""
+    return ROWS.format(type=t, width=read * stride, read=read, stride=stride)
+
+
+@pytest.mark.parametrize(
+    "text", [tower(4, 1), tower(41, 1), COLUMN.format(rows=16), rows(23)], ids=["few", "odd", "column", "rows"]
+)
 @pytest.mark.skipif(host().width < 512, reason="the machine has no masks")
 def test_a_short_loop_calls_for_vectors_only(text: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """Also for what is left over from whole vectors, and for the last elements of a column."""
     monkeypatch.setattr(quick_code, "_EACH", 0.0)  # what runs once and is tiny has no vectors
     assembly = heron.compile(heron.parse(text)).stage("asm")
     assert set(re.findall(r"call\w*\s+heron\.\w+\.f32\.far(\.v)?", assembly)) == {".v"}
+
+
+@pytest.mark.skipif(host().width < 512, reason="the machine has no masks")
+def test_sums_have_masks_where_they_are_worth_it() -> None:
+    """Not for few steps left over, not in long loops, and not where a mask would part the reads of a vector."""
+    masked = [rows(23), rows(63), rows(110), rows(23, "bf16"), rows(23, stride=2)]
+    plain = [rows(32), rows(17), rows(250), rows(23, "bf16", 2)]
+    assert all("vectorize.predicate" in llvm(text) for text in masked)
+    assert not any("vectorize.predicate" in llvm(text) for text in plain)
 
 
 @pytest.mark.parametrize("rows", [1, 2, 3, 4, 5, 7, 8, 15, 16, 17, 31, 32, 33, 41, 127, 128, 130, 1023, 1025])
