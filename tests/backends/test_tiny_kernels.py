@@ -124,3 +124,49 @@ def test_the_same_bits(n: int, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(quick_code, "_EACH", 0.0)
     assert not is_shaped(ELEMENTWISE % (n, n, n))
     np.testing.assert_array_equal(heron.compile(module)(x), quick)
+
+
+CHOLESKY = "ENTRY e { x = %s[%d,%d,%d] parameter(0) ROOT c = %s[%d,%d,%d] cholesky(x), lower=true }"
+SOLVE = """ENTRY e {
+  a = %s[%d,%d,%d] parameter(0)
+  b = %s[%d,%d,%d] negate(a)
+  ROOT x = %s[%d,%d,%d] triangular-solve(a, b), left_side=true, lower=true, transpose_a=NO_TRANSPOSE
+}"""
+LU = """ENTRY e {
+  a = %s[%d,%d,%d] parameter(0)
+  ROOT lu = (%s[%d,%d,%d], s32[{0},{1}], s32[{0}]) custom-call(a), custom_call_target="lapack_{2}getrf_ffi"
+}"""
+CHOLESKY_IN_A_LOOP = LOOP.replace("f32[9]", "f32[2,2]").replace("tanh(x)", "cholesky(x), lower=true") % 8
+
+
+def linear(text: str, element: str, *dims: int) -> str:
+    batch, n, _ = dims
+    letter = {"f32": "s", "f64": "d", "c64": "c", "c128": "z"}[element]
+    filled = text.replace("{0}", str(batch)).replace("{1}", str(n)).replace("{2}", letter)
+    return "HloModule m\n" + filled % ((element, *dims) * text.count("%s"))
+
+
+def test_the_program_is_optimised_if_its_own_functions_compute() -> None:
+    """Factorisations of small matrices are code of the program's own, which has no kernel that speaks for them."""
+    assert is_shaped(linear(CHOLESKY, "f32", 1, 3, 3))
+    assert not is_shaped(linear(CHOLESKY, "f32", 1000, 6, 6))
+    assert not is_shaped(CHOLESKY_IN_A_LOOP)
+    beside = linear(CHOLESKY, "f32", 1000, 6, 6).replace("ROOT c", "u = f32[37] parameter(1) t = f32[37] tanh(u) c")
+    beside = beside.replace("true }", "true ROOT r = (f32[1000,6,6], f32[37]) tuple(c, t) }")
+    assert [shaped for shaped, _ in modules(beside)] == [True, False]
+
+
+@pytest.mark.parametrize("element", ["f32", "f64", "c64", "c128"])
+@pytest.mark.parametrize("n", [3, 6])
+@pytest.mark.parametrize("text", [CHOLESKY, SOLVE, LU])
+def test_small_matrices_have_the_same_bits(text: str, n: int, element: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    rng, kind = np.random.default_rng(n), {"f32": "f4", "f64": "f8", "c64": "c8", "c128": "c16"}[element]
+    x = rng.normal(size=(2, n, n)) + (1j * rng.normal(size=(2, n, n)) if "c" in kind else 0)
+    x = (x @ x.conj().swapaxes(1, 2)).astype(kind)
+    module = heron.parse(linear(text, element, 2, n, n))
+    found = list[bytes]()
+    for answer in False, True:
+        monkeypatch.setattr(quick_code, "computes", lambda _, answer=answer: answer)
+        made = heron.compile(module)(x)
+        found.append(b"".join(np.asarray(a).tobytes() for a in (made if isinstance(made, (tuple, list)) else [made])))
+    assert found[0] == found[1]

@@ -158,7 +158,7 @@ class CpuMachine(Machine):
         quick = quick_code.decisions(lowered)
         for decision in quick:
             trace.decide(decision)
-        here, apart = portions(uses, {d.subject for d in quick})
+        here, apart = portions(uses, {d.subject for d in quick}, quick_code.computes(lowered.thunks))
         jit = Jit(level=self.options.opt_level, cache=self.code_cache)
 
         def compiled(text: str, name: str, portion: Portion) -> Object:
@@ -206,7 +206,8 @@ class CpuMachine(Machine):
     def modules(self, lowered: LoweredProgram, name: str) -> list[tuple[str, str, Jit]]:
         """Name, LLVM text and compiler of every module, the program's last."""
         uses, jit = lowered.kernels, Jit(level=self.options.opt_level)
-        here, apart = portions(uses, {d.subject for d in quick_code.decisions(lowered)})
+        quick = {d.subject for d in quick_code.decisions(lowered)}
+        here, apart = portions(uses, quick, quick_code.computes(lowered.thunks))
         found = [(f"{name}.{n}", self.portion_llvm(portion.uses), portion) for n, portion in enumerate(apart)]
         writer = self.writer(uses, _no_address, uses.keys() - here.uses.keys())
         found.append((name, self._whole_llvm(here.uses, writer, writer.write(lowered.thunks)), here))

@@ -25,22 +25,25 @@ class Portion(NamedTuple):
     quick: bool
 
 
-def portions(uses: dict[str, KernelUse], quick: Collection[str] = ()) -> tuple[Portion, list[Portion]]:
+def portions(
+    uses: dict[str, KernelUse], quick: Collection[str] = (), computes: bool = False
+) -> tuple[Portion, list[Portion]]:
     """The kernels that stay with the program, and the portions of the others; ``quick`` are those without optimiser.
+    ``computes``: the program itself is for the optimiser.
 
     Where there would be one portion, all stay: it would only be one module more.
     """
     own = {name: use for name, use in uses.items() if melts(use.kernel)}
     slow = {name: use for name, use in uses.items() if name not in own and name not in quick}
     others = {name: use for name, use in uses.items() if name not in own and name in quick}
-    found = _cut(slow)
-    if others and all(name in quick for name in own):
+    found, is_quick = _cut(slow), not computes and all(name in quick for name in own)
+    if others and is_quick:
         return Portion({n: u for n, u in uses.items() if n not in slow}, quick=True), found
     apart = [Portion(others, quick=True)] if others else []
     if len(found) > 1:
-        return Portion(own, quick=all(name in quick for name in own)), found + apart
+        return Portion(own, quick=is_quick), found + apart
     stays = {n: u for n, u in uses.items() if n not in others}
-    return Portion(stays, quick=not slow and all(name in quick for name in own)), apart
+    return Portion(stays, quick=not slow and is_quick), apart
 
 
 def _cut(uses: dict[str, KernelUse]) -> list[Portion]:

@@ -9,15 +9,20 @@ programs are of this kind. By a cost estimate only, as all decisions of this fol
 from __future__ import annotations
 
 import math
+from typing import TypeGuard
 
 from heron.backends.cpu import parallel
 from heron.backends.lower import KernelUse, LoweredProgram
 from heron.codegen.elemental.reducer import is_reassociated
 from heron.codegen.ir.editing import ops_within
+from heron.runtime.fortran import Call, Move
+from heron.runtime.thunks import LapackThunk, Sequence, Thunk, WhileThunk, walk
 from heron.trace import Decision
 
 #: seconds of a call of the program that one kernel may take, and all of these kernels together
 _EACH, _TOGETHER = 0.3e-6, 1.5e-6
+#: seconds of a multiplication in a small matrix
+_MULTIPLICATION = 1e-9
 
 
 def decisions(lowered: LoweredProgram) -> list[Decision]:
@@ -31,6 +36,19 @@ def decisions(lowered: LoweredProgram) -> list[Decision]:
         reason = f"about {cost * 1e6:.3g} µs of a call: compiled without LLVM's optimiser"
         found.append(Decision(True, reason, "quick-code", name, "", cost * 1e6, None))
     return found
+
+
+def computes(sequence: Sequence) -> bool:
+    """Whether the program's own functions, most of which only call, have loops that the optimiser is for."""
+    loops = [loop for loop in walk(sequence) if isinstance(loop, WhileThunk)]
+    if any(map(_has_loops, (t for loop in loops for t in walk(loop.body)))):
+        return True
+    found = (t for t in walk(sequence) if _has_loops(t))
+    return sum(t.steps.work * t.batch for t in found) * _MULTIPLICATION >= _TOGETHER
+
+
+def _has_loops(t: Thunk) -> TypeGuard[LapackThunk]:
+    return isinstance(t, LapackThunk) and not all(isinstance(step, Call | Move) for step in t.steps.steps)
 
 
 def _seconds(use: KernelUse) -> float:
