@@ -1,4 +1,4 @@
-"""Words between processes: a launch begins, somebody waits, a launch is given up, a process ends.
+"""Words between processes: a launch begins, somebody waits, a launch is given up, a process ends, where it runs.
 
 They go by a communicator of heron's own, from any process to any other, in the order in which they were said. A process
 hears them while it waits. Nothing here waits itself, but for the first meeting of all processes.
@@ -7,9 +7,10 @@ hears them while it waits. Nothing here waits itself, but for the first meeting 
 from __future__ import annotations
 
 import atexit
+import sys
 import time
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import field
 from enum import IntEnum
 from threading import Lock
@@ -18,6 +19,7 @@ from typing import Any
 from heron.errors import HeronError
 from heron.once import once
 from heron.records import dataclass
+from heron.runtime.collectives import lives
 from heron.runtime.collectives.mpi import library
 
 #: the tag of words; arrays have others
@@ -28,17 +30,20 @@ _EAGER, _NAP = 2e-3, 2e-4
 _MISSES = 3
 #: seconds that the processes have to come to their first meeting
 _MEETING = 600.0
+#: seconds that the others have to end by themselves when one is lost
+_LAST_WORDS = 5.0
 #: held by who waits for the first meeting
 _COMING = Lock()
 
 
 class Kind(IntEnum):
-    """A launch begins; the sender waits in one; has given one up; ends."""
+    """A launch begins; the sender waits in one; has given one up; ends; runs at a place."""
 
     BEGINS = 0
     WAITS = 1
     GAVE_UP = 2
     ENDS = 3
+    RUNS_AT = 4
 
 
 #: a launch: the processes that take part, and how many launches these had before
@@ -48,7 +53,7 @@ Key = tuple[tuple[int, ...], int]
 @dataclass(frozen=True, slots=True)
 class Word:
     """``launch``: which one. ``number``: the one that the sender would give it. ``program``: digests of what it runs.
-    ``text``: the program's name; the sender's place; the reason.
+    ``text``: the program's name; the place where the sender waits; the reason; the place of `lives`.
     """
 
     kind: Kind
@@ -61,13 +66,15 @@ class Word:
 @dataclass(slots=True)
 class Other:
     """Another process: what it has begun and given up, by launch; its present launch; the place where it waits; when
-    it ended."""
+    it ended, and whether it did so without a word; its handle, if it is on this machine."""
 
     begun: dict[Key, Word] = field(default_factory=dict)
     given_up: dict[Key, Word] = field(default_factory=dict)
     last: Word = Word(Kind.BEGINS)
     waits: Word = Word(Kind.WAITS)
     ended: float = 0.0
+    is_lost: bool = False
+    process: int | None = None
 
     def forget(self, launch: Key) -> None:
         """Forget a launch that is over, and those before it."""
@@ -96,6 +103,8 @@ class Channel:
         self._mpi = library()
         self.tags = comm.Get_attr(self._mpi.TAG_UB)
         atexit.register(self._end)
+        for rank in self.others:
+            self.say(rank, Word(Kind.RUNS_AT, text=lives.own_place()))
 
     def say(self, rank: int, word: Word) -> None:
         """Send a word; it leaves at once."""
@@ -124,12 +133,41 @@ class Channel:
                 sender.given_up[word.launch] = word
             case Kind.ENDS:
                 sender.ended = time.monotonic()
+            case Kind.RUNS_AT:
+                sender.process = lives.handle(word.text)
+
+    def look_after(self, ranks: Iterable[int]) -> None:
+        """Find those of the others that have ended without a word, as far as this machine can tell."""
+        others = [self.others[rank] for rank in ranks if not self.others[rank].ended]
+        gone = [other for other in others if other.process is not None and lives.has_ended(other.process)]
+        if gone:
+            self.listen()  # to what they may have said before
+        for other in gone:
+            if not other.ended:
+                other.ended, other.is_lost = time.monotonic(), True
 
     def _end(self) -> None:
-        """Let nobody wait for this process."""
-        if not self._mpi.Is_finalized():
-            for rank in self.others:
+        """Let nobody wait for this process. Where one is lost, MPI would wait for it forever: the job ends."""
+        if self._mpi.Is_finalized():
+            return
+        self.listen()
+        self.look_after(self.others)
+        for rank, other in self.others.items():
+            if not other.is_lost:
                 self.say(rank, Word(Kind.ENDS))
+        if any(other.is_lost for other in self.others.values()):
+            self._wait_for_ends()
+            sys.stdout.flush()
+            sys.stderr.flush()
+            self.comm.Abort(1)
+
+    def _wait_for_ends(self) -> None:
+        """Give the others some time to report what they have to."""
+        patience = Patience()
+        while patience.spent < _LAST_WORDS and not all(other.ended for other in self.others.values()):
+            self.listen()
+            self.look_after(self.others)
+            patience.pause()
 
 
 class Patience:

@@ -103,12 +103,14 @@ class SharedLaunch:
         patience, told = Patience(), False
         while True:
             self.channel.listen()
-            self._need_others(missing)
+            self._need_others(place, missing)
             if is_over():
                 return True
             if is_stopped():
                 return False
             spent = patience.spent
+            if spent > _TELLS:
+                self.channel.look_after(self.processes)
             if spent > _TELLS and not told:
                 told = True
                 text = f"waits at {place} of '{self.title.name}' for {named(missing())}"
@@ -147,7 +149,7 @@ class SharedLaunch:
             hint="all processes must run the same programs in the same order",
         )
 
-    def _need_others(self, missing: Callable[[], Sequence[int]]) -> None:
+    def _need_others(self, place: str, missing: Callable[[], Sequence[int]]) -> None:
         """Raise RUN082 where another process has failed in this launch, or has ended."""
         for p in self.processes:
             other = self.channel.others[p]
@@ -160,8 +162,13 @@ class SharedLaunch:
                     hint=f"see what process {p} printed",
                 )
             if other.ended and p in missing() and Patience.since(other.ended) > _GRACE:
-                hint = f"see what process {p} printed"
-                raise HeronError("RUN082", f"process {p} has ended, and '{self.title.name}' needs it", hint=hint)
+                raise HeronError(
+                    "RUN082",
+                    f"process {p} has ended{' without a word' * other.is_lost}, and '{self.title.name}' needs it",
+                    why=f"process {self.channel.rank} waits at {place}"
+                    + "; a signal has killed the other, or it left without its exit functions" * other.is_lost,
+                    hint=f"see what process {p} printed",
+                )
 
     def _late(self, spent: float, place: str, missing: Sequence[int]) -> HeronError:
         return HeronError(

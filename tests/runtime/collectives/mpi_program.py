@@ -140,6 +140,27 @@ def killed() -> None:
     run(program)
 
 
+def lost() -> None:
+    """A process is killed, and the others live on: they say who waits where for whom, and end."""
+    is_inside = sys.argv[2] == "inside"
+
+    def function(x: np.ndarray) -> tuple[np.ndarray]:
+        if RANK:
+            os.kill(os.getpid(), signal.SIGKILL)
+        return (x,)
+
+    filed = Filed(function)
+    program, dies = compile_(SHORT), calling(filed)
+    run(program)
+    began = time.monotonic()
+    if RANK and not is_inside:
+        os.kill(os.getpid(), signal.SIGKILL)
+    error = refused(lambda: run(dies if is_inside else program), "RUN082")
+    assert error.what == "process 1 has ended without a word, and 'm' needs it" and time.monotonic() - began < 10, error
+    place = "process 0 waits at " + ("all-reduce '" if is_inside else "the start;")
+    assert (error.why or "").startswith(place), error
+
+
 def silent() -> None:
     """A process that does not answer any more, as one on a machine that is lost."""
     run(compile_(SHORT))
@@ -242,6 +263,6 @@ def count(what: str) -> int:
 if __name__ == "__main__":
     RANK, _ = mpi.rank_and_size()
     PLACES = mpi.own_places(4)
-    each = values, faults, uneven, stressed, silent, ended, unmet, killed, everything
+    each = values, faults, uneven, stressed, silent, ended, unmet, killed, lost, everything
     {f.__name__: f for f in each}[sys.argv[1]]()
     print(f"process {RANK}: {sys.argv[1]} right", flush=True)

@@ -15,6 +15,7 @@ from heron.errors import HeronError
 from heron.pjrt.conformance.together import mpiexec, started
 from tests.runtime.collectives.test_exchange import FORMS, module_of, reducer
 
+PROGRAM = "tests.runtime.collectives.mpi_program"
 ROOT = Path(__file__).parents[3]
 HAS_MPI = mpiexec() is not None and importlib.util.find_spec("mpi4py") is not None
 NEEDS_MPI = pytest.mark.skipif(not HAS_MPI, reason="needs mpiexec and mpi4py (pip install 'heron[mpi]' mpich)")
@@ -33,7 +34,7 @@ def test_two_processes() -> None:
 
     At last one process is killed: mpiexec ends the other one, and names the signal.
     """
-    command = started([sys.executable, "-m", "tests.runtime.collectives.mpi_program", "everything"], 2)
+    command = started([sys.executable, "-m", PROGRAM, "everything"], 2)
     done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=300)
     told = done.stdout + done.stderr
     for what in "values", "faults", "uneven", "stressed", "silent":
@@ -43,9 +44,24 @@ def test_two_processes() -> None:
 
 @NEEDS_MPI
 def test_a_process_that_does_not_come_to_the_first_meeting() -> None:
-    command = started([sys.executable, "-m", "tests.runtime.collectives.mpi_program", "unmet"], 2)
+    command = started([sys.executable, "-m", PROGRAM, "unmet"], 2)
     done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=120)
     assert done.stdout.count("unmet right") == 2, done.stdout + done.stderr
+
+
+@NEEDS_MPI
+@pytest.mark.parametrize("where", ["outside", "inside"])
+def test_a_process_that_is_killed_while_the_others_live_on(where: str) -> None:
+    """Before a launch, and in one: the error comes at once, and the others end.
+
+    MPICH's mpiexec would kill them, too; a shell between it and each process keeps from it that one was killed.
+    """
+    command = started(["sh", "-c", '"$@"; true', "sh", sys.executable, "-m", PROGRAM, "lost", where], 2)
+    if "HYDRA" not in subprocess.run([command[0], "-info"], capture_output=True, text=True).stdout:
+        pytest.skip("needs MPICH's mpiexec")
+    command.insert(1, "-disable-auto-cleanup")
+    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=60)
+    assert done.stdout.count("lost right") == 1, done.stdout + done.stderr
 
 
 @NEEDS_MPI
