@@ -162,11 +162,27 @@ def _run(argv: list[str]) -> int:
 
 
 def _fail(error: HeronError, argv: list[str]) -> int:
-    """Report `error`: as text on stderr, and as the JSON document on stdout with ``--json``."""
+    """Report `error`: as text on stderr, and as the JSON document on stdout with ``--json``.
+
+    One that does not say what to try has the cure of its code.
+    """
+    if not error.hint:
+        error = HeronError(error.code, error.what, where=error.where, why=error.why, hint=_cure(error.code))
     click.echo(f"{error.render()}\n  more: heron explain {error.code}", err=True)
     if "--json" in argv:
         click.echo(json.dumps({"error": error.to_json()}))
     return BAD_INPUT
+
+
+def _cure(code: str) -> str | None:
+    """The cure of the page of codes as a hint; None where it has none, or cannot be read."""
+    from heron.cli import explaining
+
+    try:
+        cure = explaining.find(code).cure.removesuffix(".")
+    except HeronError:
+        return None
+    return cure[:1].lower() + cure[1:] if cure[1:2].islower() else cure if len(cure) > 1 else None
 
 
 def _bug(error: Exception) -> HeronError:

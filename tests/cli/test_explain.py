@@ -91,3 +91,20 @@ def test_an_unknown_code() -> None:
 def test_errors_point_to_it() -> None:
     result = heron("run", "no.hlo")
     assert result.code == 2 and result.err.rstrip().endswith("more: heron explain CLI010")
+
+
+def test_an_error_without_a_hint_has_the_cure_of_its_code(tmp_path: Path) -> None:
+    """Those about shardings have the numbers of the case, and a cure that is that of all of their kind."""
+    file = tmp_path / "m.hlo"
+    file.write_text("HloModule m\nENTRY e { ROOT x = f32[8] parameter(0) }")
+    for asked in ("0=z", "0=x,x", "3=x"):
+        result = heron("shard", str(file), "--mesh", "x=2", "--in", asked, "--json")
+        cure = find("CLI061").cure
+        hint = cure[0].lower() + cure[1:].rstrip(".")
+        assert f"\n  try: {hint}\n" in result.err and json.loads(result.out)["error"]["try"] == hint
+
+
+def test_a_hint_of_the_case_comes_before_the_cure_of_the_code(tmp_path: Path) -> None:
+    file = tmp_path / "m.hlo"
+    file.write_text("HloModule m\nENTRY e { ROOT x = f32[8] parameter(0) }")
+    assert heron("shard", str(file), "--mesh", "x=3", "--in", "0=x").err.count("\n  try: fewer or smaller axes\n") == 1
