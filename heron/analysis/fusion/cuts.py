@@ -8,6 +8,7 @@ from itertools import accumulate, pairwise
 from math import prod
 from typing import NamedTuple
 
+from heron.analysis.cost.code_size import CodeLimit, op_code
 from heron.analysis.fusion.fusion import Fusion, is_pointwise
 from heron.analysis.indexing.hlo_maps import is_reshape_like
 from heron.hlo.facts import keeps_order
@@ -90,6 +91,31 @@ def cuts_of(fusion: Fusion, strided: bool = False) -> Cuts | None:
     cuts = Cuts(hero, dimension, tuple(tuple(sorted(b)) for b in borders))
     pieces = len(cuts.boxes)
     return cuts if 1 < pieces <= MAX_PIECES and pieces * len(fusion.computation) <= MAX_INSTRUCTIONS else None
+
+
+def joined_at(arrays: Sequence[Instruction], dims: tuple[int, ...], limit: CodeLimit) -> tuple[int, tuple[int, ...]]:
+    """The dimension along which concatenations make `arrays` of these dimensions element by element, and where their
+    operands meet; -1 without such concatenations, or where a copy of the code for each operand would be too much.
+    """
+    hero, dimension, borders = _cut_at_joints(list(_joints(arrays, ())), dims)
+    places = tuple(sorted(borders[0]))
+    pieces = len(places) - 1
+    if hero is None or not 1 < pieces <= MAX_PIECES:
+        return -1, ()
+    copied = sum(op_code(i, limit) for i in _above_joints(arrays))
+    return (dimension, places) if pieces * copied <= limit.most else (-1, ())
+
+
+def _above_joints(roots: Iterable[Instruction]) -> set[Instruction]:
+    """What computes `roots` from concatenations and from what is no function of single elements."""
+    found: set[Instruction] = set()
+    stack = list(roots)
+    while stack:
+        i = stack.pop()
+        if i not in found and (is_pointwise(i) or keeps_order(i)):
+            found.add(i)
+            stack.extend(i.operands)
+    return found
 
 
 def _cut_at_joints(joints: Sequence[_Joint], dims: tuple[int, ...]) -> tuple[Instruction | None, int, list[set[int]]]:

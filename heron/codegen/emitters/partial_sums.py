@@ -31,6 +31,8 @@ VECTORS = 32
 
 #: takes an index and the carried values, accumulators first, and gives the next ones
 Body: TypeAlias = Callable[[Index, Sequence[SSAValue]], Sequence[SSAValue]]
+#: a loop over a box: its sizes, the carried values, the body
+Loop: TypeAlias = Callable[[Sequence[int], Sequence[SSAValue], Body], Sequence[SSAValue]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,14 +52,20 @@ class Accumulators:
 
 
 def summed(
-    e: FunctionEmitter, sizes: Sequence[int], inits: Sequence[SSAValue], body: Body, sums: Accumulators, block: int
+    e: FunctionEmitter,
+    sizes: Sequence[int],
+    inits: Sequence[SSAValue],
+    body: Body,
+    sums: Accumulators,
+    block: int,
+    loop: Loop | None = None,
 ) -> list[SSAValue]:
     """``body`` at every point of a box of these sizes, outermost first, in partial sums of about ``block`` points.
 
-    ``inits``: the accumulators as they start, then whatever else is carried.
+    ``inits``: the accumulators as they start, then whatever else is carried. ``loop``: the loop of a sum that is short.
     """
     if prod(sizes) <= SHORT * block:
-        return e.loop(sizes, inits, body)
+        return list((loop or e.loop)(sizes, inits, body))
     n, *below = sizes
     inner = prod(below)
     (*counts, places), rest = cuts(n, max(1, block // inner))
@@ -94,13 +102,16 @@ def reduced(
     inits: Sequence[SSAValue],
     body: Body,
     columns: int = 1,
+    loop: Loop | None = None,
+    block: int = 0,
 ) -> list[SSAValue]:
     """The result of `summed` for reductions with accumulators in registers, split where that keeps accuracy.
 
-    ``columns``: neighbouring results that each have accumulators of their own, one column's after the other's.
+    ``columns``: results that each have accumulators of their own, one's after the other's. ``block``: elements that are
+    added in one go; 0: fewer of more columns, which have no vectors of partial sums.
     """
     if not lose_digits(reducers):
-        return e.loop(sizes, inits, body)
+        return list((loop or e.loop)(sizes, inits, body))
     n = sum(len(r.types) for r in reducers)
 
     def start() -> list[SSAValue]:
@@ -110,8 +121,9 @@ def reduced(
         parts = [slice(k * n, (k + 1) * n) for k in range(columns)]
         return [v for part in parts for v in merged(e, reducers, a[part], b[part])]
 
-    block = COMPLEX_BLOCK if any(r.types[0].is_complex for r in reducers) else BLOCK // columns
-    return summed(e, sizes, inits, body, Accumulators(columns * n, start, merge), block)
+    is_complex = any(r.types[0].is_complex for r in reducers)
+    block = COMPLEX_BLOCK if is_complex else block or BLOCK // columns
+    return summed(e, sizes, inits, body, Accumulators(columns * n, start, merge), block, loop)
 
 
 def cuts(n: int, places: int) -> tuple[tuple[int, ...], int]:

@@ -5,17 +5,30 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import fields
 from functools import cached_property
+from itertools import pairwise
+from math import prod
 
 from xdsl.ir import SSAValue
 
+from heron.analysis.cost.code_size import code_limit
+from heron.analysis.fusion.cuts import joined_at
+from heron.analysis.fusion.fusion import Fusion
 from heron.analysis.fusion.reduction import MOVES, Axis, Reduction
 from heron.analysis.indexing.expr import Const, Expr
 from heron.analysis.indexing.hlo_maps import Index, delinearize, to_memory
+from heron.codegen.elemental import FunctionEmitter
 from heron.codegen.elemental.reducer import Reducer
 from heron.codegen.emitters.base import Frame
+from heron.codegen.emitters.partial_sums import Body
 from heron.codegen.emitters.reducers import merged, split, starts
 from heron.hlo.ir.instruction import Instruction
 from heron.records import dataclass
+from heron.targets import Target
+
+#: instructions of a kernel whose code may be repeated for several rows
+SMALL = 12
+#: bytes of arrays that no cache near a core holds
+LARGE = 4 << 20
 
 
 @dataclass(frozen=True)
@@ -93,11 +106,49 @@ class ReductionCode(Reduction):
 
 
 @dataclass(frozen=True, slots=True)
+class Cut:
+    """Where operands of a concatenation meet along the reduced axis number ``axis``, both ends included.
+
+    A loop for each operand reads it alone. One loop for all would choose an operand for each element.
+    """
+
+    axis: int
+    borders: tuple[int, ...]
+
+    @staticmethod
+    def of(reduction: Reduction, walked: Sequence[Axis], target: Target) -> Cut | None:
+        """The cut of a reduction whose axes are `walked`, if there is one and its code is not too much. Not on GPUs."""
+        if target.is_gpu:
+            return None
+        dims = reduction.arrays[0].shape.dims
+        dimension, borders = joined_at(reduction.arrays, dims, code_limit(target))
+        reduced = [a for a in walked if a.reduced]
+        found = (n for n, a in enumerate(reduced) if [reduction.order[k] for k in a.dims] == [dimension])
+        return next((Cut(n, borders) for n in found), None)
+
+    def loop(self, e: FunctionEmitter, sizes: Sequence[int], inits: Sequence[SSAValue], body: Body) -> list[SSAValue]:
+        """``body`` at every point of a box of these sizes, in as many loops as there are operands."""
+        before = self.axis
+
+        def part_by_part(outer: Index, values: Sequence[SSAValue]) -> list[SSAValue]:
+            for start, end in pairwise(self.borders):
+
+                def at(v: Index, carried: Sequence[SSAValue], start: int = start) -> Sequence[SSAValue]:
+                    return body((*outer, v[0] + start, *v[1:]), carried)
+
+                values = e.loop([end - start, *sizes[before + 1 :]], values, at)
+            return list(values)
+
+        return e.loop(sizes[:before], inits, part_by_part) if before else part_by_part((), inits)
+
+
+@dataclass(frozen=True, slots=True)
 class Walk:
     """A reduction and the loops over its arrays, outermost first."""
 
     reduction: ReductionCode
     axes: tuple[Axis, ...]
+    cut: Cut | None = None
 
 
 def source_index(reduction: Reduction, axes: Sequence[Axis], variables: Sequence[Expr]) -> list[Expr]:
@@ -108,3 +159,13 @@ def source_index(reduction: Reduction, axes: Sequence[Axis], variables: Sequence
         for d, part in zip(axis.dims, parts, strict=True):
             index[d] = part
     return index
+
+
+def is_small(fusion: Fusion) -> bool:
+    """Whether a kernel may have the code for an element several times."""
+    return len(fusion.computation.instructions) <= SMALL
+
+
+def is_large(reduction: Reduction) -> bool:
+    """Whether what is reduced comes from far memory."""
+    return prod(reduction.sizes) * max(a.shape.element_type.byte_size or 1 for a in reduction.arrays) > LARGE

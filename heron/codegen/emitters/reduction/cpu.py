@@ -8,20 +8,20 @@ neighbouring elements join neighbouring partial results, which vectorises, and h
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import partial
 
 from xdsl.dialects import tensor
 from xdsl.dialects.builtin import TensorType
 from xdsl.ir import SSAValue
 
 from heron.analysis.fusion.output_boxes import Piece
-from heron.analysis.fusion.reduction import Axis
 from heron.analysis.indexing.expr import Const, Expr
 from heron.analysis.indexing.hlo_maps import Index, delinearize
 from heron.codegen.emitters.base import Frame
 from heron.codegen.emitters.loops import item_loop
 from heron.codegen.emitters.output_boxes import cpu_pieces, plan_piece
-from heron.codegen.emitters.partial_sums import reduced
-from heron.codegen.emitters.reduction.code import ReductionCode, Walk, source_index
+from heron.codegen.emitters.partial_sums import BLOCK, reduced
+from heron.codegen.emitters.reduction.code import ReductionCode, Walk, is_large, is_small, source_index
 from heron.codegen.emitters.reduction.cpu_columns import column_items, columns, narrow_columns, narrow_items
 from heron.codegen.kernel import Kernel, Launch
 
@@ -33,12 +33,17 @@ ROUNDS = 4
 FEWEST = 8
 #: neighbouring results that are kept in registers, not in a tile
 NARROW = 8
+#: rows of a large array that are reduced together, at best; the bytes of a row from which on they lie apart
+TOGETHER = (8, 7, 6, 5, 4)
+ROW_BYTES = 2048
+#: work items that are left for the threads of a machine
+LEAST_ITEMS = 64
 
 
 def emit(frame: Frame, walks: Sequence[Walk], pieces: Sequence[Piece]) -> Kernel:
     """The kernel of reductions and pieces, each with separate work items."""
     plans = [plan_piece(frame, piece) for piece in pieces]
-    counts = [_work_items(walk) for walk in walks]
+    counts = [_work_items(frame, walk) for walk in walks]
     total, first = sum(counts) + sum(plan.items for _, plan in plans), 0
     forms: list[str] = []
     for walk, count in zip(walks, counts, strict=True):
@@ -48,9 +53,9 @@ def emit(frame: Frame, walks: Sequence[Walk], pieces: Sequence[Piece]) -> Kernel
     return frame.finish(Launch(work_items=total), "reduce", {"form": " and ".join(forms)})
 
 
-def _work_items(walk: Walk) -> int:
+def _work_items(frame: Frame, walk: Walk) -> int:
     if _along_rows(walk):
-        return walk.reduction.rows
+        return walk.reduction.rows // _rows_together(frame, walk)
     return narrow_items(walk) if walk.axes[-1].length <= NARROW else column_items(walk)
 
 
@@ -61,40 +66,69 @@ def _along_rows(walk: Walk) -> bool:
 def _emitted(frame: Frame, walk: Walk, first: int, total: int) -> str:
     """Emits a reduction whose work items begin at `first` of `total`; tells its form."""
     if _along_rows(walk):
-        return _rows(frame, walk.reduction, walk.axes, first, total)
+        return _rows(frame, walk, first, total)
     emit_columns = narrow_columns if walk.axes[-1].length <= NARROW else columns
     return emit_columns(frame, walk, first, total)
 
 
-def _rows(frame: Frame, reduction: ReductionCode, axes: Sequence[Axis], first: int, total: int) -> str:
-    e = frame.e
-    inner = [a for a in axes if a.reduced]
+def _rows_together(frame: Frame, walk: Walk) -> int:
+    """Rows of a work item: several of a large array, whose loops wait for memory. Reads of that many stretches are
+    then under way at once.
+    """
+    reduction = walk.reduction
+    read = max(a.shape.element_type.byte_size or 1 for a in reduction.arrays)
+    if reduction.side or not all(r.opcode for r in reduction.reducers) or not is_small(frame.fusion):
+        return 1
+    if reduction.row * read < ROW_BYTES or not is_large(reduction) or reduction.accumulators > 1:
+        return 1
+    return next((k for k in TOGETHER if reduction.rows % k == 0 and reduction.rows // k >= LEAST_ITEMS), 1)
+
+
+def _rows(frame: Frame, walk: Walk, first: int, total: int) -> str:
+    e, reduction = frame.e, walk.reduction
+    inner = [a for a in walk.axes if a.reduced]
+    lengths = [a.length for a in inner]
+    loop = e.loop if walk.cut is None else partial(walk.cut.loop, e)
     side = [frame.outputs[n] for n in reduction.side]
     after = [frame.outputs[n] for n in reduction.after]
+    together = _rows_together(frame, walk)
     lanes = 0 if not inner or all(r.opcode for r in reduction.reducers) else _lanes(inner[-1].length)
+    n = reduction.accumulators
 
-    def row(item: Expr, carried: Sequence[SSAValue]) -> list[SSAValue]:
-        kept = e.simplify(delinearize(item, reduction.kept_sizes))
-        fixed = dict(zip(reduction.kept, kept, strict=True))
+    def item_of(item: Expr, carried: Sequence[SSAValue]) -> list[SSAValue]:
+        rows = [e.simplify(delinearize(item * together + k, reduction.kept_sizes)) for k in range(together)]
 
-        def element(variables: Index, values: Sequence[SSAValue]) -> list[SSAValue]:
+        def element(kept: Index, variables: Index, values: Sequence[SSAValue]) -> list[SSAValue]:
             index = source_index(reduction, inner, variables)
-            for d, part in fixed.items():
+            for d, part in zip(reduction.kept, kept, strict=True):
                 index[d] = part
             return reduction.element(frame, e.simplify(tuple(index)), values)
 
-        if lanes:
-            results = _in_lanes(frame, reduction, lanes, [a.length for a in inner], carried[: len(side)], element)
-        else:
-            inits = [*reduction.start(frame), *carried[: len(side)]]
-            results = reduced(e, reduction.reducers, [a.length for a in inner], inits, element)
-        n = reduction.accumulators
-        return [*results[n:], *reduction.epilogue(frame, kept, results[:n], carried[len(side) :])]
+        def elements(variables: Index, values: Sequence[SSAValue]) -> list[SSAValue]:
+            sums: list[SSAValue] = []
+            others = values[together * n :]
+            for k, kept in enumerate(rows):
+                found = element(kept, variables, [*values[k * n : (k + 1) * n], *others])
+                sums += found[:n]
+                others = found[n:]
+            return [*sums, *others]
 
-    results = item_loop(frame, reduction.rows, first, total, [*side, *after], row)
+        if lanes:
+            results = _in_lanes(frame, reduction, lanes, lengths, carried[: len(side)], partial(element, rows[0]))
+        else:
+            inits = [v for _ in rows for v in reduction.start(frame)]
+            inits += carried[: len(side)]
+            results = reduced(e, reduction.reducers, lengths, inits, elements, together, loop, BLOCK)
+        stored = carried[len(side) :]
+        for k, kept in enumerate(rows):
+            stored = reduction.epilogue(frame, kept, results[k * n : (k + 1) * n], stored)
+        return [*results[together * n :], *stored]
+
+    results = item_loop(frame, reduction.rows // together, first, total, [*side, *after], item_of)
     reduction.store(frame, reduction.side, results[: len(side)])
     reduction.store(frame, reduction.after, results[len(side) :])
-    return f"rows of {reduction.row}" + (f", {lanes} partial results" if lanes else "")
+    beside = f", {together} at a time" if together > 1 else ""
+    return f"rows of {reduction.row}{beside}" + (f", {lanes} partial results" if lanes else "")
 
 
 def _lanes(length: int) -> int:

@@ -26,17 +26,14 @@ from heron.codegen.emitters.base import Frame
 from heron.codegen.emitters.loops import for_, item_loop, item_range
 from heron.codegen.emitters.partial_sums import Accumulators, reduced, summed
 from heron.codegen.emitters.reducers import lose_digits
-from heron.codegen.emitters.reduction.code import ReductionCode, Walk, source_index
+from heron.codegen.emitters.reduction.code import ReductionCode, Walk, is_large, is_small, source_index
 from heron.records import dataclass
 
-#: results of a work item; of sources larger than `LARGE` bytes, the bytes of a source row it takes
+#: results of a work item; of large sources, the bytes of a source row it takes
 ITEM = 64
 ITEM_BYTES = 4096
-LARGE = 4 << 20
 #: bytes of the partial results that are kept at once
 TILE_BYTES = 16 << 10
-#: instructions of a kernel whose code may be repeated for several rows
-SMALL = 12
 #: rows that are added to a partial result one after the other
 BLOCK_ROWS = 256
 
@@ -73,7 +70,7 @@ def columns(frame: Frame, walk: Walk, first: int, total: int) -> str:
     items = tiles * shape.outer_items
     # whole items are loops of known length, without rests: shorter code than a loop up to a bound
     unit = 1 if length % width else width
-    work = _Columns(frame, reduction, shape, min(length, tile), unit)
+    work = _Columns(frame, walk, shape, min(length, tile), unit)
     inits = [frame.outputs[n] for n in (*reduction.side, *reduction.after)]
     if tiles == 1:
 
@@ -115,8 +112,7 @@ def _widths(reduction: ReductionCode) -> tuple[int, int]:
     """Results of a work item, and most that are kept at once: a multiple of it."""
     kept = sum(t.byte_size for r in reduction.reducers for t in r.types)
     read = max(a.shape.element_type.byte_size or 1 for r in reduction.reducers for a in r.arrays)
-    large = prod(reduction.sizes) * read > LARGE
-    width = max(ITEM, ITEM_BYTES // read) if large else ITEM
+    width = max(ITEM, ITEM_BYTES // read) if is_large(reduction) else ITEM
     return width, max(1, TILE_BYTES // max(1, kept) // width) * width
 
 
@@ -129,6 +125,7 @@ def narrow_columns(frame: Frame, walk: Walk, first: int, total: int) -> str:
     """Emits a reduction with a few columns, whose work items begin at `first` of `total`; tells its form."""
     reduction, e, shape = walk.reduction, frame.e, _Shape.of(walk.axes)
     count, n = shape.last.length, reduction.accumulators
+    loop = e.loop if walk.cut is None else partial(walk.cut.loop, e)
     sides = len(reduction.side)
 
     def row(item: Expr, carried: Sequence[SSAValue]) -> list[SSAValue]:
@@ -150,7 +147,7 @@ def narrow_columns(frame: Frame, walk: Walk, first: int, total: int) -> str:
 
         starts = [v for _ in range(count) for v in reduction.start(frame)]
         lengths = [a.length for a in shape.inner]
-        results = reduced(e, reduction.reducers, lengths, [*starts, *carried[:sides]], element, count)
+        results = reduced(e, reduction.reducers, lengths, [*starts, *carried[:sides]], element, count, loop)
         after = carried[sides:]
         for column in range(count):
             index = index_at(column, [Const(0)] * len(shape.inner))
@@ -168,8 +165,9 @@ def narrow_columns(frame: Frame, walk: Walk, first: int, total: int) -> str:
 class _Columns:
     """Emits the sums of neighbouring columns; ``tile``: most that are kept at once. They come in `unit`s."""
 
-    def __init__(self, frame: Frame, reduction: ReductionCode, shape: _Shape, tile: int, unit: int) -> None:
-        self.frame, self.reduction, self.shape, self.tile, self.unit = frame, reduction, shape, tile, unit
+    def __init__(self, frame: Frame, walk: Walk, shape: _Shape, tile: int, unit: int) -> None:
+        self.frame, self.reduction, self.cut, self.shape = frame, walk.reduction, walk.cut, shape
+        self.tile, self.unit = tile, unit
 
     def place(self, item: Expr) -> Index:
         """The position along the outer axes."""
@@ -178,9 +176,10 @@ class _Columns:
     @property
     def rows_together(self) -> int:
         """Rows added to a partial result at a time, in their order: it is read and written once for all of them."""
-        if len(self.frame.fusion.computation.instructions) > SMALL:
+        if self.cut is not None or not is_small(self.frame.fusion):
             return 1
-        return next(k for k in (4, 2, 1) if self.shape.inner[-1].length % k == 0)
+        most = (8, 4, 2, 1) if is_large(self.reduction) else (4, 2, 1)
+        return next(k for k in most if self.shape.inner[-1].length % k == 0)
 
     def emit(
         self, place: Index, first: Expr, width: SSAValue | None, carried: Sequence[SSAValue]
@@ -228,11 +227,12 @@ class _Columns:
 
         lengths = [a.length for a in self.shape.inner]
         lengths[-1] //= together
+        loop = e.loop if self.cut is None else partial(self.cut.loop, e)
         inits = [*start(), *carried[:sides]]
         if lose_digits(reduction.reducers):
-            walked = summed(e, lengths, inits, row, Accumulators(n, start, merge), BLOCK_ROWS // together)
+            walked = summed(e, lengths, inits, row, Accumulators(n, start, merge), BLOCK_ROWS // together, loop)
         else:
-            walked = e.loop(lengths, inits, row)
+            walked = loop(lengths, inits, row)
         sums = walked[:n]
         return [*walked[n:], *along(carried[sides:], finish)]
 

@@ -15,7 +15,7 @@ from heron.analysis.fusion.partition import partition
 from heron.analysis.fusion.reduction import ReductionForm, along_memory, axes, runs_of
 from heron.codegen.emitters.base import Emitter, Frame
 from heron.codegen.emitters.reduction import cpu, gpu
-from heron.codegen.emitters.reduction.code import ReductionCode, Walk
+from heron.codegen.emitters.reduction.code import Cut, ReductionCode, Walk
 from heron.codegen.kernel import Kernel
 from heron.targets import Target
 
@@ -50,5 +50,6 @@ def _work(frame: Frame, form: ReductionForm, keys: bool) -> tuple[list[Walk], li
         sources += [fusion.outputs[n].instruction for n in reduction.side]
         reduction = along_memory(reduction, sources, cut)
         runs = runs_of(reduction, sources, [fusion.outputs[n].shape for n in reduction.side], cut)
-        walks.append(Walk(ReductionCode.of(reduction, keys), tuple(axes(runs, reduction))))
+        walked = tuple(axes(runs, reduction))
+        walks.append(Walk(ReductionCode.of(reduction, keys), walked, Cut.of(reduction, walked, frame.target)))
     return walks, [piece_of(fusion, [n]) for n in form.loose]
