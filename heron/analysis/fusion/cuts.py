@@ -20,6 +20,8 @@ MAX_PIECES = 64
 MAX_INSTRUCTIONS = 1 << 11
 #: most positions from one element of a pad to the next for which each has a box of its own
 MAX_STEP = 4
+#: most elements that the operands of a concatenation give by turns
+MAX_TURN = 8
 #: the fewest elements, and the longest rows of whole dimensions, for which edges are cut off
 MIN_PADDED, MAX_ROW = 256, 15
 
@@ -83,7 +85,10 @@ def cuts_of(fusion: Fusion, strided: bool = False) -> Cuts | None:
     dims = fusion.outputs[0].shape.dims
     if any(o.shape.dims != dims for o in fusion.outputs):
         return None
-    hero, dimension, borders = _cut_at_joints(list(_joints(fusion.roots, dims if strided else ())), dims)
+    joints = list(_joints(fusion.roots, dims if strided else ()))
+    hero, dimension, borders = _cut_at_joints(joints, dims)
+    if hero is None and strided:
+        hero, dimension, borders = _cut_by_turns(joints, dims)
     if hero is None and strided:
         hero, dimension = _cut_at_edges(fusion.roots, dims, borders[0])
     if hero is None:
@@ -102,12 +107,12 @@ def joined_at(arrays: Sequence[Instruction], dims: tuple[int, ...], limit: CodeL
     pieces = len(places) - 1
     if hero is None or not 1 < pieces <= MAX_PIECES:
         return -1, ()
-    copied = sum(op_code(i, limit) for i in _above_joints(arrays))
+    copied = sum(op_code(i, limit) for i in above_joints(arrays))
     return (dimension, places) if pieces * copied <= limit.most else (-1, ())
 
 
-def _above_joints(roots: Iterable[Instruction]) -> set[Instruction]:
-    """What computes `roots` from concatenations and from what is no function of single elements."""
+def above_joints(roots: Iterable[Instruction]) -> set[Instruction]:
+    """The ops that compute `roots` from concatenations and from what is no function of single elements."""
     found: set[Instruction] = set()
     stack = list(roots)
     while stack:
@@ -136,6 +141,22 @@ def _cut_at_joints(joints: Sequence[_Joint], dims: tuple[int, ...]) -> tuple[Ins
     return hero, dimension, borders
 
 
+def _cut_by_turns(joints: Sequence[_Joint], dims: tuple[int, ...]) -> tuple[Instruction | None, int, list[set[int]]]:
+    """The first concatenation whose operands give the outputs' elements by turns, the innermost dimension, and its ends
+    for each element of a turn.
+
+        c = u8[100,2] concatenate(a, b), dimensions={1}
+        ROOT r = u8[200] reshape(c)                 borders (0, 200) for even places and for odd ones
+    """
+    d = next((d for d in reversed(range(len(dims))) if dims[d] > 1), -1)
+    for joint in joints:
+        i = joint.i
+        turn = prod(i.shape.dims[i.dimensions[0] :]) if i.opcode == "concatenate" and joint.step == 1 else 0
+        if d >= 0 and 1 < turn <= MAX_TURN and dims[d] % turn == 0:
+            return i, d, [{0, dims[d]} for _ in range(turn)]
+    return None, -1, [set()]
+
+
 def _joints(roots: Iterable[Instruction], padded: tuple[int, ...]) -> Iterator[_Joint]:
     """The concatenations above `roots` whose elements have the roots' own row-major numbers; pads of the dimensions
     `padded`, and concatenations that one of these shows."""
@@ -152,12 +173,21 @@ def _joints(roots: Iterable[Instruction], padded: tuple[int, ...]) -> Iterator[_
         elif i.opcode == "pad" and joint.step == 1 and i.shape.dims == padded and (d := spread_dimension(i)) >= 0:
             yield joint._replace(dimension=d)
             stack.append(_Joint(i.operands[0], d, i.padding[d][0], _gap(i, d)))
+        elif joint.step == 1 and padded and is_lookup(i):
+            stack.append(_Joint(i.operands[1]))
         elif joint.step == 1 and (
             i.opcode == "reshape" or i.opcode == "bitcast" and is_reshape_like(i) and _row_major(i)
         ):
             stack.append(_Joint(i.operands[0]))
         elif is_pointwise(i):
             stack.extend(joint._replace(i=o) for o in reversed(i.operands) if o.shape.dims == i.shape.dims)
+
+
+def is_lookup(i: Instruction) -> bool:
+    """Whether `i` reads one element of an array for each element of its indices, in their order."""
+    if i.opcode != "gather" or any(n != 1 for n in i.slice_sizes):
+        return False
+    return i.operands[1].shape.num_elements == i.shape.num_elements
 
 
 def _cut_at_edges(

@@ -83,26 +83,26 @@ def dimension_index(sizes: Sequence[int], runs: Sequence[Sequence[int]], run_ind
 
 
 def output_space(
-    outputs: Sequence[Output], shape: Shape, partition: Partition, place: Callable[[Index], Index] | None = None
+    outputs: Sequence[Output], shape: Shape, partition: Partition, *places: Callable[[Index], Index]
 ) -> Space:
     """The space of a loop over `shape` in memory order that stores `outputs`: equal dimensions, any layouts.
 
-    ``place``: where an index of the loop is in the outputs, when `shape` is a part of theirs.
+    ``places``: where an index of the loop is in the outputs, when `shape` is a part of theirs; several when the loop
+    stores several elements at each of its points. The space's index is that of the first.
     """
     sizes = memory_sizes(shape)
-    index = from_memory(shape, dims(len(sizes)))
-    if place is not None:
-        index = place(index)
+    inside = from_memory(shape, dims(len(sizes)))
+    at = [place(inside) for place in places] or [inside]
     roots = list(dict.fromkeys(o.instruction for o in outputs))
-    reads = walk(roots, index, sizes, partition)
+    reads = [r for index in at for r in walk(roots, index, sizes, partition)]
     factors = _refined(sizes, reads)
     if factors is not None:
-        index = _over_factors(index, factors)
+        at = [_over_factors(index, factors) for index in at]
         sizes = tuple(size for parts in factors for size in parts)
-        reads = walk(roots, index, sizes, partition)
-    stores = [linearize(to_memory(o.shape, index), memory_sizes(o.shape)) for o in outputs]
+        reads = [r for index in at for r in walk(roots, index, sizes, partition)]
+    stores = [linearize(to_memory(o.shape, at[0]), memory_sizes(o.shape)) for o in outputs]
     runs = joined_runs(reads, sizes, stores)
-    return Space(sizes, index, tuple(reads), tuple(tuple(run) for run in runs))
+    return Space(sizes, at[0], tuple(reads), tuple(tuple(run) for run in runs))
 
 
 def contiguous_runs(roots: Iterable[Instruction], sizes: Sequence[int], partition: Partition) -> list[list[int]]:

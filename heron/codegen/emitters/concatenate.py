@@ -3,17 +3,31 @@
 The same loops also compute the users of the concatenation. The code of a piece knows the bounds of its index, so that
 other concatenations along the same dimension need no branch there either. Pads with room between elements are cut in
 the same way: every second position, say, is a piece.
+
+On a CPU one loop stores an element of each piece where these lie beside each other in memory, as coordinates of points
+do. LLVM brings such elements together in vectors; a loop for each piece would store every third element, say.
 """
 
 from __future__ import annotations
 
-from heron.analysis.fusion.cuts import Cuts
+from collections.abc import Sequence
+
+from heron.analysis.cost.code_size import CPU_CODE, op_code
+from heron.analysis.fusion.cuts import Cuts, above_joints
 from heron.analysis.fusion.fusion import Fusion
 from heron.analysis.fusion.output_boxes import Piece
+from heron.analysis.indexing.hlo_maps import memory_order
 from heron.codegen.emitters import output_boxes
 from heron.codegen.emitters.base import Emitter, Frame
 from heron.codegen.kernel import Kernel
 from heron.hlo.ir.shape import array
+
+#: pieces whose elements a CPU's loop stores beside each other; LLVM makes vectors of stores of up to so many
+MOST_BESIDE = 8
+#: LLVM instructions of such a loop, at most
+MOST_CODE = 800.0
+#: rows that are worth code for each of their elements where pieces are longer than one
+MIN_ROWS = 16
 
 
 class ConcatenateEmitter(Emitter[Cuts]):
@@ -22,22 +36,45 @@ class ConcatenateEmitter(Emitter[Cuts]):
     kind = "concatenate"
 
     def emit_cpu(self, frame: Frame, form: Cuts) -> list[Kernel]:
-        pieces = _pieces(frame.fusion, form)
-        return [output_boxes.emit_cpu(frame, pieces, self.kind, {"pieces": str(len(pieces))})]
+        beside = _beside(frame.fusion, form)
+        pieces = beside or _pieces(frame.fusion, form.boxes, form)
+        emit = output_boxes.emit_beside if beside else output_boxes.emit_cpu
+        return [emit(frame, pieces, self.kind, {"pieces": str(len(pieces))})]
 
     def emit_gpu(self, frame: Frame, form: Cuts) -> list[Kernel]:
-        pieces = _pieces(frame.fusion, form)
+        pieces = _pieces(frame.fusion, form.boxes, form)
         return [output_boxes.emit_gpu(frame, pieces, self.kind, {"pieces": str(len(pieces))})]
 
 
-def _pieces(fusion: Fusion, cuts: Cuts) -> list[Piece]:
+def _pieces(fusion: Fusion, boxes: Sequence[range], cuts: Cuts) -> list[Piece]:
     whole, d = fusion.outputs[0].shape, cuts.dimension
     members = tuple(range(len(fusion.outputs)))
     pieces: list[Piece] = []
-    for box in cuts.boxes if whole.num_elements else ():
+    for box in boxes if whole.num_elements else ():
         dims = tuple(len(box) if k == d else n for k, n in enumerate(whole.dims))
         start = tuple(box.start if k == d else 0 for k in range(whole.rank))
         steps = tuple(box.step if k == d else 1 for k in range(whole.rank)) if box.step > 1 else ()
         is_edge = cuts.at_edges and len(box) < whole.dims[d] // 4
         pieces.append(Piece(array(whole.element_type, dims, whole.layout), members, whole, start, steps, is_edge))
     return pieces
+
+
+def _beside(fusion: Fusion, cuts: Cuts) -> list[Piece]:
+    """Pieces of which one element each, one beside the other in memory, are a row of few elements; else none."""
+    whole, d = fusion.outputs[0].shape, cuts.dimension
+    order = memory_order(whole)
+    if not whole.num_elements or any(whole.dims[k] > 1 for k in order[list(order).index(d) + 1 :]):
+        return []
+    boxes, size = cuts.boxes, whole.dims[d]
+    by_turns = cuts.step == len(boxes) and len({len(box) for box in boxes}) == 1
+    if not by_turns and size != len(boxes):
+        boxes = [range(k, k + 1) for k in range(size)] if whole.num_elements >= size * MIN_ROWS else []
+    if not 1 < len(boxes) <= MOST_BESIDE or _code(fusion, len(boxes)) > MOST_CODE:
+        return []
+    return _pieces(fusion, boxes, cuts)
+
+
+def _code(fusion: Fusion, count: int) -> float:
+    """LLVM instructions of a loop that stores so many elements: with what they share as often."""
+    shared = above_joints(o.instruction for o in fusion.outputs)
+    return sum(op_code(i, CPU_CODE) * (count if i in shared else 1) for i in fusion.computation.instructions)

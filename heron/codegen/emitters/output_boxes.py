@@ -9,11 +9,13 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 
 from xdsl.ir import SSAValue
 
 from heron.analysis.fusion.loop_space import Space, output_space
 from heron.analysis.fusion.output_boxes import Piece
+from heron.analysis.indexing.expr import Const
 from heron.analysis.indexing.hlo_maps import Index, memory_sizes, to_memory
 from heron.codegen.emitters.base import Frame
 from heron.codegen.emitters.loops import (
@@ -43,11 +45,28 @@ def emit_cpu(frame: Frame, pieces: Sequence[Piece], emitter: str, notes: Mapping
     return frame.finish(Launch(work_items=max(total, 1)), emitter, {"loops": loops, **notes})
 
 
-def plan_piece(frame: Frame, piece: Piece) -> tuple[Space, CpuPlan]:
-    """The loops of a piece on the CPU."""
+def plan_piece(frame: Frame, piece: Piece, *beside: Piece) -> tuple[Space, CpuPlan]:
+    """The loops of a piece on the CPU, and of those `beside` it."""
     outputs = [frame.fusion.outputs[n] for n in piece.members]
-    space = output_space(outputs, piece.shape, frame.kernel.partition, piece.index)
+    space = output_space(outputs, piece.shape, frame.kernel.partition, piece.index, *(p.index for p in beside))
     return space, plan_cpu(space.sizes, space.runs, frame.fusion.parts)
+
+
+def emit_beside(frame: Frame, pieces: Sequence[Piece], emitter: str, notes: Mapping[str, str] = NO_NOTES) -> Kernel:
+    """The CPU kernel of equal boxes whose elements lie beside each other: one loop stores an element of each."""
+    first = pieces[0]
+    space, plan = plan_piece(frame, *pieces)
+    steps = [[Const(b - a) for a, b in zip(first.start, piece.start, strict=True)] for piece in pieces]
+
+    def at(place: Index, step: Sequence[Const]) -> Index:
+        return tuple(i + s if s.value else i for i, s in zip(space.at(place), step, strict=True))
+
+    places = [partial(at, step=step) for step in steps]
+    body = elements(frame, first.members, *places)
+    inits = [frame.outputs[n] for n in first.members]
+    store(frame, first.members, cpu_loops(frame, plan, 0, plan.items, inits, body))
+    loops = "x".join(str(len(run)) for run in plan.runs) or "scalar"
+    return frame.finish(Launch(work_items=max(plan.items, 1)), emitter, {"loops": loops, **notes})
 
 
 def cpu_pieces(
@@ -117,16 +136,19 @@ def gpu_piece(frame: Frame, piece: Piece, *, several: bool, block: int = 0) -> t
 # -- outputs that share a loop -----------------------------------------------------------------------------------------
 
 
-def elements(frame: Frame, members: Sequence[int], at: Callable[[Index], Index]) -> Body:
-    """Computes and stores one element of outputs `members`; `at` makes the loop's place their index."""
+def elements(frame: Frame, members: Sequence[int], *places: Callable[[Index], Index]) -> Body:
+    """Computes and stores elements of outputs `members`: each of `places` makes the loop's place an index of theirs."""
 
     def body(place: Index, carried: Sequence[SSAValue]) -> list[SSAValue]:
-        index = frame.e.simplify(at(place))
         outputs = [frame.fusion.outputs[n] for n in members]
+        at = [frame.e.simplify(index(place)) for index in places]
         # all values first: an output may share its buffer with an input
-        values = [o.of(frame.e.value(o.instruction, index)) for o in outputs]
-        stores = zip(values, carried, outputs, strict=True)
-        return [frame.e.insert(v, tensor, to_memory(o.shape, index)) for v, tensor, o in stores]
+        values = [[o.of(frame.e.value(o.instruction, index)) for o in outputs] for index in at]
+        tensors = list(carried)
+        for index, found in zip(at, values, strict=True):
+            stores = zip(found, tensors, outputs, strict=True)
+            tensors = [frame.e.insert(v, tensor, to_memory(o.shape, index)) for v, tensor, o in stores]
+        return tensors
 
     return body
 

@@ -107,7 +107,7 @@ class ReductionCode(Reduction):
 
 @dataclass(frozen=True, slots=True)
 class Cut:
-    """Where operands of a concatenation meet along the reduced axis number ``axis``, both ends included.
+    """The borders of operands of a concatenation along the reduced axis number ``axis``, both ends included.
 
     A loop for each operand reads it alone. One loop for all would choose an operand for each element.
     """
