@@ -14,7 +14,7 @@ from heron.evaluator import evaluate as evaluate_module
 from heron.hlo import text
 from heron.options import Options
 from tests.codegen.run_gpu_kernel import check_sim, ptx, run_sim
-from tests.codegen.run_kernel import compare, evaluate, root_fusion, run_cpu
+from tests.codegen.run_kernel import check, compare, evaluate, root_fusion, run_cpu
 
 RNG = np.random.default_rng(11)
 
@@ -375,3 +375,26 @@ def test_few_updates_for_each_element_go_to_memory() -> None:
     for n, updates in ((300, 4000), (9000, 150_000), (5000, 70_000)):
         kernel = emit_fusion(root_fusion(rows("s32", "add", n=n, width=1, updates=updates)), "k", targets.get("sm_90"))
         assert kernel.notes["updates"] == "atomic"
+
+
+@pytest.mark.parametrize(("op", "init"), [("maximum", "-inf"), ("minimum", "inf")])
+@pytest.mark.parametrize("type_", ["f32", "f64", "s32"])
+def test_extrema_are_stored_where_they_change(op: str, init: str, type_: str) -> None:
+    """Of many updates of an element few change it. Zeros by their sign and NaN count."""
+    operand = f"{type_}[5] broadcast(z), dimensions={{}}"
+    source = f"""HloModule m
+r {{ a = {type_}[] parameter(0) b = {type_}[] parameter(1) ROOT c = {type_}[] {op}(a, b) }}
+f {{ n = s32[60,1] parameter(0) u = {type_}[60] parameter(1) z = {type_}[] constant({0 if type_ == "s32" else init})
+  o = {operand}
+  ROOT s = {type_}[5] scatter(o, n, u), update_window_dims={{}}, inserted_window_dims={{0}},
+    scatter_dims_to_operand_dims={{0}}, index_vector_dim=1, to_apply=r }}
+ENTRY e {{ n = s32[60,1] parameter(0) u = {type_}[60] parameter(1)
+  ROOT k = {type_}[5] fusion(n, u), kind=kInput, calls=f }}"""
+    places = RNG.integers(-1, 6, (60, 1)).astype(np.int32)
+    updates = RNG.choice([-1.0, -0.0, 0.0, 2.0, np.nan], 60, p=[0.3, 0.3, 0.25, 0.1, 0.05])
+    if type_ == "s32":
+        updates = RNG.integers(-9, 9, 60)
+    updates = updates.astype({"f32": np.float32, "f64": np.float64, "s32": np.int32}[type_])
+    kernel = emit_fusion(root_fusion(source), "k", targets.get("cpu"))
+    assert ("scf.if" in str(kernel.module)) == (type_ != "s32")
+    check(source, [places, updates])
