@@ -36,7 +36,7 @@ def assign(
     """Give every value of `module` its place. The module needs a schedule and must have been through copy-insertion.
 
     Args:
-        alignment: offsets in temp are multiples of this.
+        alignment: offsets in temp are multiples of this, but those of small values (see `heap.unit_of`).
         reuse_outputs: whether temporaries may lie in an output's memory while the output is not yet there.
         scratch_bytes: memory an instruction needs while it runs, beside its operands and its result.
 
@@ -159,12 +159,11 @@ def _lay_out(
         space = spaces.setdefault(standing.memory_space, _Space())
         own = _own_allocation(len(found.allocations), size, values, numbers)
         if own is None:
-            rounded = -(-size // alignment) * alignment
             inside = len(starts) == 1 and intervals == [windows[0][:2]]
             if inside:  # nothing outside has it: the order within what is started says what may lie where
-                space.started.setdefault(starts.pop(), []).append((Block(rounded, merged(holds), size), values))
+                space.started.setdefault(starts.pop(), []).append((Block.of(size, merged(holds), alignment), values))
             else:
-                space.blocks.append((Block(rounded, intervals, size), values))
+                space.blocks.append((Block.of(size, intervals, alignment), values))
             continue
         found.allocations.append(own)
         found.slices.update((v, Slice(own.number, 0, v.size)) for v in values)
@@ -175,7 +174,7 @@ def _lay_out(
         size = scratch_bytes(i)
         if size:
             window = beside.window(i) or (timeline.start[i], timeline.end[i])
-            block = Block(-(-size // alignment) * alignment, [window], size)
+            block = Block.of(size, [window], alignment)
             spaces.setdefault(0, _Space()).scratch.append((block, i))
     for number in sorted(spaces):
         _lay_out_temporaries(found, number, spaces[number], beside)
@@ -200,9 +199,13 @@ class _Space:
 
 def _lay_out_temporaries(found: BufferAssignment, number: int, space: _Space, beside: Asynchronous) -> None:
     """Give the temporaries of a memory space their places, in outputs or in its scratch allocation."""
-    whole = {s: Block(pack([b for b, _ in of]), [beside.windows[s]]) for s, of in space.started.items()}
+    whole = {
+        s: Block.of(pack([b for b, _ in of]), [beside.windows[s]], found.alignment) for s, of in space.started.items()
+    }
     needed = [b for b, _ in space.scratch]
-    size = pack([*(b for b, _ in space.blocks), *whole.values(), *needed], [s for s, _ in space.shelves])
+    blocks = [*(b for b, _ in space.blocks), *whole.values(), *needed]
+    pack(blocks, [s for s, _ in space.shelves])
+    size = max((b.offset + b.bytes for b in blocks if b.shelf < 0), default=0)
     for start, block in whole.items():
         for inner, values in space.started[start]:
             inner.shelf, inner.offset = block.shelf, block.offset + inner.offset
@@ -219,7 +222,8 @@ def _lay_out_temporaries(found: BufferAssignment, number: int, space: _Space, be
         home.values += values
         found.slices.update((v, Slice(home.number, block.offset, v.size)) for v in values)
     found.scratch.update((i, Slice(home_of(b).number, b.offset, b.bytes)) for b, i in space.scratch)
-    found.peak_bytes += peak_of([b for b in (*(b for b, _ in space.blocks), *needed) if b.shelf < 0])
+    peak = peak_of([b for b in (*(b for b, _ in space.blocks), *needed) if b.shelf < 0])
+    found.peak_bytes += min(size, peak)
 
 
 def _own_allocation(number: int, size: int, values: list[Value], outputs: dict[Value, int]) -> Allocation | None:

@@ -17,6 +17,7 @@ from heron.analysis.graph.alias import Hold
 from heron.analysis.graph.dataflow import TRANSPARENT, Tree, Value
 from heron.buffers.assignment import BufferAssignment
 from heron.buffers.asynchronous import Asynchronous
+from heron.buffers.heap import unit_of
 from heron.errors import HeronError
 from heron.evaluator import Evaluator
 from heron.hlo.facts import is_given
@@ -175,5 +176,5 @@ def _check_pair(a: BufferAssignment, one: Hold, two: Hold) -> None:
 
 
 def misaligned(assignment: BufferAssignment) -> list[Value]:
-    """Values whose offset is no multiple of the alignment."""
-    return [v for v, s in assignment.slices.items() if s.offset % assignment.alignment]
+    """Values whose offset is no multiple of what theirs should be."""
+    return [v for v, s in assignment.slices.items() if s.offset % unit_of(v.size, assignment.alignment)]

@@ -13,18 +13,23 @@ import numpy as np
 
 from heron.records import dataclass
 
+#: bytes of a CPU's cache line, and of a vector by which LLVM reads or stores neighbouring values together: a read of
+#: values that were stored one by one waits until they are in the cache
+LINE, WORDS = 64, 16
+
 #: (first tick, last tick), both included
 Interval = tuple[int, int]
 
 
 @dataclass(slots=True)
 class Block:
-    """`bytes` to place, `size` when rounded up to the alignment, live during `intervals`. ``shelf`` and ``offset`` are
-    the answer; shelf -1 is the arena."""
+    """`bytes` to place at a multiple of `unit`, `size` when rounded up to one, live during `intervals`. ``shelf`` and
+    ``offset`` are the answer; shelf -1 is the arena."""
 
     size: int
     intervals: list[Interval]
     bytes: int = -1
+    unit: int = 1
     shelf: int = -1
     offset: int = 0
 
@@ -32,9 +37,24 @@ class Block:
         if self.bytes < 0:
             self.bytes = self.size
 
+    @staticmethod
+    def of(size: int, intervals: list[Interval], alignment: int) -> Block:
+        """A block of `size` bytes where large ones begin at multiples of `alignment`."""
+        unit = unit_of(size, alignment)
+        return Block(-(-size // unit) * unit, intervals, size, unit)
+
     @property
     def span(self) -> int:
         return self.intervals[-1][1] - self.intervals[0][0] + 1
+
+
+def unit_of(size: int, alignment: int) -> int:
+    """The bytes of which a multiple is where a value of `size` bytes begins: those of a cache line, `alignment`, or of
+    the part of one that it needs, a power of two, so that it lies in one. A processor waits for a masked store before
+    it loads what lies behind the last number. On GPUs, whose lines are longer, all values begin at one."""
+    if size >= alignment or alignment > LINE:
+        return alignment
+    return max(WORDS, 1 << max(size - 1, 0).bit_length())
 
 
 @dataclass(slots=True)
@@ -169,7 +189,7 @@ def _gap(block: Block, shelf: Shelf) -> int | None:
     for offset, size in beside:
         if offset - at >= block.size:
             return at
-        at = max(at, offset + size)
+        at = max(at, -(-(offset + size) // block.unit) * block.unit)
     return at if shelf.size - at >= block.bytes else None
 
 
@@ -192,7 +212,7 @@ def _place(blocks: Sequence[Block]) -> list[int]:
             beside = (starts[:used] <= end) & (ends[:used] >= start)
             mask = beside if mask is None else mask | beside
         assert mask is not None
-        offset = _best_fit(lows[:used][mask], highs[:used][mask], b.size)
+        offset = _best_fit(lows[:used][mask], highs[:used][mask], b.size, b.unit)
         offsets.append(offset)
         for start, end in b.intervals:
             starts[used], ends[used], lows[used], highs[used] = start, end, offset, offset + b.size
@@ -200,13 +220,14 @@ def _place(blocks: Sequence[Block]) -> list[int]:
     return offsets
 
 
-def _best_fit(low: np.ndarray, high: np.ndarray, size: int) -> int:
-    """The start of the smallest gap of at least `size` between the ranges [low, high), else their end."""
+def _best_fit(low: np.ndarray, high: np.ndarray, size: int, unit: int) -> int:
+    """The start of the smallest gap of at least `size` between the ranges [low, high), else their end: a multiple of
+    `unit`."""
     if not len(low):
         return 0
     order = np.argsort(low, kind="stable")
     low = low[order]
-    reach = np.maximum.accumulate(high[order])
+    reach = -(-np.maximum.accumulate(high[order]) // unit) * unit
     gaps = np.empty(len(low), np.int64)
     gaps[0] = low[0]
     np.subtract(low[1:], reach[:-1], out=gaps[1:])
