@@ -12,7 +12,7 @@ from heron.hlo.ir.instruction import Instruction
 from heron.hlo.ir.shape import Shape
 
 #: most products of an element
-_MOST_SUMMED = 16
+MOST_SUMMED = 16
 #: multiplications of a matrix that are quicker one by one than in a call; of a product with a vector, for which BLAS is
 #: called
 _TINY, _TINY_VECTOR = 125, 256
@@ -29,7 +29,7 @@ def is_small_product(i: Instruction) -> bool:
     lhs, rhs = (o.shape for o in i.operands)
     k = prod(lhs.dims[d] for d in i.lhs_contracting_dims or ())
     batch = prod(lhs.dims[d] for d in i.lhs_batch_dims or ())
-    if not 1 < k <= _MOST_SUMMED:
+    if not 1 < k <= MOST_SUMMED:
         return False
     m, n = (x.num_elements // (k * batch) for x in (lhs, rhs))
     if m * n * k <= (_TINY_VECTOR if min(m, n) == 1 else _TINY):

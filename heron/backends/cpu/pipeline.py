@@ -58,6 +58,7 @@ def optimise() -> Pipeline:
             # dots as libraries take them: transposes that this makes are folded into operands or simplified away
             Late("expand.dot_decomposer", {"dot"}),
             Late("simplify.transpose_folding", {"dot"}),
+            Late("simplify.dot_strength_reduction", {"dot"}, made=True, most=1 << 62),
             Late("simplify.convolution_strength_reduction", {"convolution"}),
             Late("simplify.convolution_product_rewriter", {"convolution"}),
             Late("simplify.convolution_canonicalization", {"convolution"}),

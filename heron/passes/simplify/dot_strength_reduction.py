@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from math import prod
+
+from heron.analysis.fusion.small_products import MOST_SUMMED
 from heron.hlo.ir.instruction import Instruction
 from heron.hlo.ir.types import F32, F64, PRED, ElementType
 from heron.passes.framework.registry import register
@@ -17,7 +20,9 @@ class DotStrengthReduction(Expander):
 
     Such a dot reads each element of the matrix once, so a library has nothing to gain, while a reduction can have what
     comes before and after it inside its kernel. A matrix is small with fewer than ``most`` elements. Products of small
-    floats are made and summed in f32, as by dots; HLO leaves the order of a dot's sum open.
+    floats are made and summed in f32, as by dots; HLO leaves the order of a dot's sum open. With ``made`` only where
+    the reduction reads what the matrix is made from, by ops on single elements or a slice, so that no matrix is stored,
+    and for complex numbers; sums of up to 16 products are left to kernels of small products and to libraries.
 
     ROOT r = f32[5] dot(f32[4] x, f32[4,5] y), lhs_contracting_dims={0}, rhs_contracting_dims={0}
     ->
@@ -36,11 +41,18 @@ class DotStrengthReduction(Expander):
     name = "dot-strength-reduction"
     opcodes = frozenset({"dot"})
     most: int = 10_000_000
+    made: bool = False
 
     def matches(self, i: Instruction) -> bool:
         if len(i.operands) != 2 or i.attrs.get("algorithm") or not i.lhs_contracting_dims or _summed_in(i) is None:
             return False
-        return _vector(i) is not None and max(x.shape.num_elements for x in i.operands) < self.most
+        n = _vector(i)
+        if n is None or max(x.shape.num_elements for x in i.operands) >= self.most:
+            return False
+        if not self.made:
+            return True
+        count = prod(i.operands[0].shape.dims[d] for d in i.lhs_contracting_dims)
+        return count > MOST_SUMMED and (i.shape.element_type.is_complex or _is_made(i.operands[1 - n]))
 
     def expand(self, i: Instruction) -> Instruction:
         c, n = home(i), _vector(i)
@@ -72,6 +84,13 @@ def _vector(i: Instruction) -> int | None:
     """The operand that has only batch and summed dimensions."""
     known = len(i.attrs.get("lhs_batch_dims", ())) + len(i.lhs_contracting_dims)
     return next((n for n, x in enumerate(i.operands) if x.shape.rank == known), None)
+
+
+def _is_made(matrix: Instruction) -> bool:
+    """Whether a kernel that reads `matrix` once may compute it instead."""
+    if len(matrix.users) != 1 or matrix.is_root:
+        return False
+    return matrix.op.is_elementwise or matrix.opcode == "slice"
 
 
 def _summed_in(i: Instruction) -> ElementType | None:

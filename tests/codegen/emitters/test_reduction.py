@@ -487,3 +487,12 @@ def test_extrema_of_short_columns_and_rows_take_vectors(shape: tuple[int, int], 
     x = RNG.normal(size=shape).astype(np.float32)
     x[3, 2] = np.nan
     check(source, [x], parts=3)
+
+
+@pytest.mark.parametrize("length", [33, 100, 9001])
+def test_rows_of_complex_numbers_have_partial_results(length: int) -> None:
+    """LLVM makes no vectors of complex sums; neighbouring elements join neighbouring partial results."""
+    source = program((5, length), [1], "c64", "add", "(1, 2)")
+    assert "partial results" in emit_fusion(root_fusion(source), "k", targets.get("cpu")).notes["form"]
+    x = (RNG.normal(size=(5, length)) + 1j * RNG.normal(size=(5, length))).astype(np.complex64)
+    check(source, [x], rtol=1e-4, atol=1e-3, parts=2)

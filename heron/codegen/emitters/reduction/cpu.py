@@ -17,10 +17,12 @@ from xdsl.ir import SSAValue
 from heron.analysis.fusion.output_boxes import Piece
 from heron.analysis.indexing.expr import Const, Expr
 from heron.analysis.indexing.hlo_maps import Index, delinearize
+from heron.codegen.elemental.reducer import Reducer
 from heron.codegen.emitters.base import Frame
 from heron.codegen.emitters.loops import item_loop
 from heron.codegen.emitters.output_boxes import cpu_pieces, plan_piece
-from heron.codegen.emitters.partial_sums import BLOCK, reduced
+from heron.codegen.emitters.partial_sums import BLOCK, COMPLEX_BLOCK, Accumulators, reduced, summed
+from heron.codegen.emitters.reducers import lose_digits
 from heron.codegen.emitters.reduction.code import ReductionCode, Walk, is_large, is_small, source_index
 from heron.codegen.emitters.reduction.cpu_columns import column_items, columns, narrow_columns, narrow_items
 from heron.codegen.kernel import Kernel, Launch
@@ -77,7 +79,7 @@ def _rows_together(frame: Frame, walk: Walk) -> int:
     """
     reduction = walk.reduction
     read = max(a.shape.element_type.byte_size or 1 for a in reduction.arrays)
-    if reduction.side or not all(r.opcode for r in reduction.reducers) or not is_small(frame.fusion):
+    if reduction.side or not all(map(_in_registers, reduction.reducers)) or not is_small(frame.fusion):
         return 1
     if reduction.row * read < ROW_BYTES or not is_large(reduction) or reduction.accumulators > 1:
         return 1
@@ -92,7 +94,7 @@ def _rows(frame: Frame, walk: Walk, first: int, total: int) -> str:
     side = [frame.outputs[n] for n in reduction.side]
     after = [frame.outputs[n] for n in reduction.after]
     together = _rows_together(frame, walk)
-    lanes = 0 if not inner or all(r.opcode for r in reduction.reducers) else _lanes(inner[-1].length)
+    lanes = _lanes(inner[-1].length) if inner and not all(map(_in_registers, reduction.reducers)) else 0
     n = reduction.accumulators
 
     def item_of(item: Expr, carried: Sequence[SSAValue]) -> list[SSAValue]:
@@ -131,6 +133,11 @@ def _rows(frame: Frame, walk: Walk, first: int, total: int) -> str:
     return f"rows of {reduction.row}{beside}" + (f", {lanes} partial results" if lanes else "")
 
 
+def _in_registers(r: Reducer) -> bool:
+    """Whether LLVM makes vectors of partial results of a row by itself: not of complex numbers."""
+    return bool(r.opcode) and not any(t.is_complex for t in r.types)
+
+
 def _lanes(length: int) -> int:
     """The number of partial results of a row of `length`, a power of two; 0: one result at a time."""
     if length < FEWEST * ROUNDS:
@@ -145,8 +152,7 @@ def _in_lanes(
     e = frame.e
     *outer, length = sizes
     types = [t for r in reduction.reducers for t in r.packed_types]
-    tiles = [e.b.op(tensor.EmptyOp, type=TensorType(t, [lanes])) for t in types]
-    n = len(tiles)
+    n = len(types)
 
     def clear(variables: Index, tensors: Sequence[SSAValue]) -> list[SSAValue]:
         return [frame.e.write(v, t, variables) for v, t in zip(reduction.start(frame), tensors, strict=True)]
@@ -164,8 +170,25 @@ def _in_lanes(
         *before, lane = variables
         return at((*before, lane + length // lanes * lanes), lane, values)
 
-    values = e.loop([lanes], tiles, clear)
-    values = e.loop([*outer, length // lanes, lanes], [*values, *side], whole)
+    def start() -> list[SSAValue]:
+        return e.loop([lanes], [e.b.op(tensor.EmptyOp, type=TensorType(t, [lanes])) for t in types], clear)
+
+    def merge(a: Sequence[SSAValue], b: Sequence[SSAValue]) -> list[SSAValue]:
+        return e.loop([lanes], a, lambda v, tensors: merged(v[0], tensors, b))
+
+    def merged(lane: Expr, tensors: Sequence[SSAValue], others: Sequence[SSAValue]) -> list[SSAValue]:
+        both = reduction.merge(frame, *([e.read(t, (lane,)) for t in some] for some in (tensors, others)))
+        return [e.write(v, t, (lane,)) for v, t in zip(both, tensors, strict=True)]
+
+    def rounds(variables: Index, values: Sequence[SSAValue]) -> list[SSAValue]:
+        return e.loop([lanes], values, lambda lane, carried: whole((*variables, *lane), carried))
+
+    values = [*start(), *side]
+    if lose_digits(reduction.reducers):
+        accumulators = Accumulators(n, start, merge)
+        values = summed(e, [*outer, length // lanes], values, rounds, accumulators, COMPLEX_BLOCK)
+    else:
+        values = e.loop([*outer, length // lanes, lanes], values, whole)
     if length % lanes:
         values = e.loop([*outer, length % lanes], values, rest)
     half = lanes // 2
