@@ -46,6 +46,7 @@ _TO_FLAT = _steps(
     "convert-pure-calls",
     "peel-loops",
     "lower-xla-gpu-to-scf",
+    "split-loops",
     "flatten-tensors",
 )
 _TO_POINTERS = _steps(

@@ -1,0 +1,239 @@
+"""An innermost loop whose body asks on which side of a border its variable is becomes a loop for each side.
+
+LLVM makes vectors of both branches, under masks, or takes addresses from either one by one: of a rolled array of bytes
+32 elements a microsecond. A loop for each side reads one place after the other. The border may be known only when
+the kernel runs; it is then brought between the loop's own bounds.
+
+    scf.for %i = %c0 to %c64 step %c1 { %j = %i + %shift; %b = %j < 64; %x = scf.if %b { a[%j] } else { a[%j - 64] } … }
+    ->
+    %border = min(max(64 - %shift, 0), 64)
+    scf.for %i = %c0 to %border step %c1 { %x = a[%i + %shift] … }
+    scf.for %i = %border to %c64 step %c1 { %x = a[%i + %shift - 64] … }
+
+CPU kernels only: a GPU's thread has few elements, or one. It matters to rolls, to windows of padded images and to
+concatenations that are read along several dimensions.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+from xdsl.dialects import arith, scf, tensor
+from xdsl.dialects.builtin import IntegerAttr, ModuleOp
+from xdsl.dialects.func import FuncOp
+from xdsl.ir import Block, BlockArgument, Operation, SSAValue
+
+from heron.analysis.indexing import Add, Const, Dim, Expr, IndexingMap
+from heron.codegen.ir.builder import INTEGER_PREDICATES, Builder, Constants
+from heron.codegen.ir.dialects.xla_gpu import ApplyIndexingOp, PureCallOp
+from heron.codegen.ir.editing import apply_indexing, constant_value, functions, ops_of, ops_within, replace, walk_blocks
+from heron.codegen.ir.types import I1
+from heron.codegen.transforms import simplify_arith
+from heron.codegen.transforms.options import TransformOptions
+
+#: iterations that are worth several loops, the most borders, and ops in all copies of a loop
+MIN_ROUNDS, MAX_BORDERS, MAX_OPS = 32, 4, 1000
+#: of comparisons that tell sides: what is added to their constant, and whether they hold above the border
+_SIDES = {"slt": (0, False), "sle": (1, False), "sge": (0, True), "sgt": (1, True)}
+
+
+class _Test(NamedTuple):
+    """A comparison of the loop's variable plus ``rest``, of ``operands``, with ``border``; ``above``: it holds from
+    there on."""
+
+    op: arith.CmpiOp
+    rest: Expr
+    operands: tuple[SSAValue, ...]
+    border: int
+    above: bool
+
+
+def run(module: ModuleOp, options: TransformOptions) -> None:
+    """Splits every such loop of a CPU kernel."""
+    if options.is_gpu:
+        return
+    changed = False
+    for function in functions(module):
+        constants = Constants(function.body.block)
+        for block in walk_blocks(function.body.block):
+            for op in ops_of(block):
+                if isinstance(op, scf.ForOp):
+                    changed |= _split(op, constants, _overwritten(function))
+    if changed:
+        simplify_arith.run(module, options)
+
+
+def _overwritten(function: FuncOp) -> set[SSAValue]:
+    """The inputs whose memory an output has."""
+    found: set[SSAValue] = set()
+    arguments = function.body.block.args
+    for attributes in function.arg_attrs or ():
+        alias = attributes.data.get("xla_gpu.alias")
+        if isinstance(alias, IntegerAttr):
+            found.add(arguments[alias.value.data])
+    return found
+
+
+def _split(loop: scf.ForOp, constants: Constants, overwritten: set[SSAValue]) -> bool:
+    body = loop.body.block
+    inside = ops_within(loop)[1:]
+    if any(isinstance(op, scf.ForOp) for op in inside) or not _is_long(loop):
+        return False
+    ifs = [op for op in inside if isinstance(op, scf.IfOp) and _reads(op)]
+    tests = _tests(body, ifs)
+    if not tests:
+        return False
+    most = max(tests, key=lambda t: sum(_same(t, other) for other in tests))
+    tests = [t for t in tests if _same(t, most)]
+    borders = sorted({t.border for t in tests})
+    if len(borders) > MAX_BORDERS or len(inside) * (len(borders) + 1) > MAX_OPS:
+        return False
+    block = loop.parent
+    assert block is not None
+    builder = Builder(block, constants, before=loop, known={})
+    outside = _Outside(loop, builder, overwritten)
+    if not all(map(outside.can, most.operands)):
+        return False
+    rest = _rest(most, [outside.value(v) for v in most.operands], builder)
+    low, high = loop.lb, loop.ub
+    ends = [builder.op(arith.MaxSIOp, builder.op(arith.SubiOp, builder.integer(b), rest), low) for b in borders]
+    ends = [*(builder.op(arith.MinSIOp, end, high) for end in ends), high]
+    _copies(loop, builder, tests, borders, ends)
+    return True
+
+
+def _copies(
+    loop: scf.ForOp, builder: Builder, tests: Sequence[_Test], borders: Sequence[int], ends: Sequence[SSAValue]
+) -> None:
+    """The loop up to each of `ends`, one after the other; in each, the tests are decided."""
+    start, carried = loop.lb, list(loop.iter_args)
+    places: dict[Operation, int] = {t.op: n for n, t in enumerate(tests)}
+    marked = [(n, places[op]) for n, op in enumerate(ops_within(loop)) if op in places]
+    for side, end in enumerate(ends):
+        copy = loop.clone()
+        copy.operands = [start, end, loop.step, *carried]
+        builder.add(copy)
+        inside = ops_within(copy)
+        for n, place in marked:
+            t, op = tests[place], inside[n]
+            below = side <= borders.index(t.border)
+            replace(op, [builder.integer(int(below != t.above), I1)])
+        start, carried = end, list(copy.results)
+    replace(loop, carried)
+
+
+def _is_long(loop: scf.ForOp) -> bool:
+    low, high, step = (constant_value(v) for v in (loop.lb, loop.ub, loop.step))
+    return step == 1 and (low is None or high is None or high - low >= MIN_ROUNDS)
+
+
+def _reads(op: scf.IfOp) -> bool:
+    """Whether a branch reads memory; values alone LLVM selects."""
+    return any(isinstance(i, (tensor.ExtractOp, PureCallOp)) for i in ops_within(op))
+
+
+def _tests(body: Block, ifs: Sequence[scf.IfOp]) -> list[_Test]:
+    """The comparisons with the variable of the loop over `body` that the conditions `ifs` are made of."""
+    found: dict[Operation, _Test | None] = {}
+    stack = [op.cond for op in ifs]
+    while stack:
+        op = stack.pop().owner
+        if isinstance(op, (arith.AndIOp, arith.OrIOp)):
+            stack.extend(op.operands)
+        elif isinstance(op, arith.CmpiOp) and op not in found:
+            found[op] = _test(op, body.args[0])
+    return [t for t in found.values() if t is not None]
+
+
+def _test(op: arith.CmpiOp, variable: SSAValue) -> _Test | None:
+    side = _SIDES.get(INTEGER_PREDICATES[op.predicate.value.data])
+    limit = constant_value(op.rhs)
+    if side is None or limit is None:
+        return None
+    border, above = limit + side[0], side[1]
+    if op.lhs is variable:
+        return _Test(op, Const(0), (), border, above)
+    made = op.lhs.owner
+    if not isinstance(made, ApplyIndexingOp) or made.map.syms:
+        return None
+    places = [n for n, v in enumerate(made.operands) if v is variable]
+    if len(places) != 1:
+        return None
+    terms = _terms(made.map.results[op.lhs.index])  # pyright: ignore[reportAttributeAccessIssue]
+    here = Dim(places[0])
+    if terms.count(here) != 1 or any(here in t.variables() for t in terms if t != here):
+        return None
+    others = [t for t in terms if t != here]
+    known = sum(t.value for t in others if isinstance(t, Const))
+    rest: Expr = Const(0)
+    for t in others:
+        rest = rest if isinstance(t, Const) else t if rest == Const(0) else rest + t
+    operands = () if rest == Const(0) else tuple(made.operands)
+    return _Test(op, rest, operands, border - known, above)
+
+
+def _terms(e: Expr) -> list[Expr]:
+    return _terms(e.lhs) + _terms(e.rhs) if isinstance(e, Add) else [e]
+
+
+def _same(a: _Test, b: _Test) -> bool:
+    """Whether the borders of two tests are a known number apart."""
+    return a.rest == b.rest and a.operands == b.operands
+
+
+def _rest(t: _Test, operands: Sequence[SSAValue | None], builder: Builder) -> SSAValue:
+    """The value of what is added to the variable, ahead of the loop."""
+    if not operands:
+        return builder.integer(0)
+    made = t.op.lhs.owner
+    assert isinstance(made, ApplyIndexingOp)
+    m = IndexingMap([t.rest], made.map.dims)
+    zero = builder.integer(0)
+    return builder.add(apply_indexing(m, [zero if v is None else v for v in operands])).results[0]
+
+
+class _Outside:
+    """Values that do not change while a loop runs, computed ahead of it. Its own variable is None."""
+
+    def __init__(self, loop: scf.ForOp, builder: Builder, overwritten: set[SSAValue]) -> None:
+        self.loop, self.builder, self.overwritten = loop, builder, overwritten
+        self.inside = set(ops_within(loop)[1:])
+
+    def can(self, value: SSAValue) -> bool:
+        """Whether a value is the same in every round and may be computed ahead."""
+        if value is self.loop.body.block.args[0]:
+            return True
+        return self._same(value)
+
+    def _same(self, value: SSAValue) -> bool:
+        if isinstance(value, BlockArgument):
+            return value.owner is not self.loop.body.block
+        op = value.owner
+        if not isinstance(op, Operation) or op not in self.inside:
+            return True
+        if op.parent is not self.loop.body.block:
+            return False  # it may not be reached in every round
+        if isinstance(op, tensor.ExtractOp):
+            source = op.tensor
+            outside = isinstance(source, BlockArgument) and isinstance(source.owner.parent_op(), FuncOp)
+            if not outside or source in self.overwritten:
+                return False
+        elif not isinstance(op, ApplyIndexingOp) and op.dialect_name() != "arith":
+            return False
+        return all(map(self._same, op.operands))
+
+    def value(self, value: SSAValue) -> SSAValue | None:
+        """The value, computed ahead of the loop."""
+        if value is self.loop.body.block.args[0]:
+            return None
+        return self._ahead(value)
+
+    def _ahead(self, value: SSAValue) -> SSAValue:
+        if isinstance(value, BlockArgument) or value.owner not in self.inside:
+            return value
+        op = value.owner
+        assert isinstance(op, Operation)
+        copy = op.clone()
+        copy.operands = [self._ahead(v) for v in op.operands]
+        return self.builder.add(copy).results[op.results.index(value)]  # pyright: ignore[reportArgumentType]
