@@ -18,6 +18,8 @@ _SHORT = 1024
 _SHORTER = 128
 #: steps left over from whole vectors that cost more than masks in all vectors of a loop that accumulates
 _LEFT_OVER = 4
+#: the hint that a loop ends with a part of a vector
+_MASKED = '!"llvm.loop.vectorize.predicate.enable", i1 true'
 #: steps of a loop that fill so little of a vector that it is written out, where the loop around it has so many times
 #: as many
 _FEW = 4
@@ -106,12 +108,15 @@ def _surely_runs(lower: str, upper: str) -> bool:
 
 
 def _loop_metadata(e: Emitter, op: Operation, calls: Sequence[str] = ()) -> str:
-    """``heron.unroll`` = N (0 or 1: never), ``heron.vectorize`` = N lanes (0 or 1: never), ``heron.full_unroll``.
+    """``heron.unroll`` = N (0 or 1: never), ``heron.vectorize`` = N lanes (0 or 1: never), ``heron.full_unroll``,
+    ``heron.mask_rest``: vectors to the end where the machine has masks.
 
     ``calls``: library functions an innermost loop calls.
     """
     unroll, vectorize = op.attributes.get("heron.unroll"), op.attributes.get("heron.vectorize")
     hints = _long_functions(e, op) if calls and any(map(is_long, calls)) else []
+    if not hints and is_set(op, "heron.mask_rest") and e.calls is not None and e.calls.has_masks:
+        hints = [e.metadata_node(_MASKED)] if len(op.operands) == 3 else []
     if isinstance(unroll, IntegerAttr):
         count = unroll.value.data
         text = f'!"llvm.loop.unroll.count", i32 {count}' if count > 1 else '!"llvm.loop.unroll.disable"'
@@ -146,7 +151,7 @@ def _long_functions(e: Emitter, op: Operation) -> list[str]:
     masked = e.calls is not None and 0 < steps < _SHORT and _may_mask(e.calls, op, steps)
     hints = [f'!"llvm.loop.interleave.count", i32 {1 if masked and steps < _SHORTER else 2}']
     if masked:
-        hints.append('!"llvm.loop.vectorize.predicate.enable", i1 true')
+        hints.append(_MASKED)
     return [e.metadata_node(hint) for hint in hints]
 
 

@@ -10,6 +10,8 @@ the kernel runs; it is then brought between the loop's own bounds.
     scf.for %i = %c0 to %border step %c1 { %x = a[%i + %shift] … }
     scf.for %i = %border to %c64 step %c1 { %x = a[%i + %shift - 64] … }
 
+Both loops of a short one end with a part of a vector, on machines with masks (`heron.mask_rest`).
+
 CPU kernels only: a GPU's thread has few elements, or one. It matters to rolls, to windows of padded images and to
 concatenations that are read along several dimensions.
 """
@@ -17,12 +19,13 @@ concatenations that are read along several dimensions.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import NamedTuple
+from math import inf
+from typing import NamedTuple, cast
 
 from xdsl.dialects import arith, scf, tensor
-from xdsl.dialects.builtin import IntegerAttr, ModuleOp
+from xdsl.dialects.builtin import IntegerAttr, ModuleOp, TensorType, UnitAttr
 from xdsl.dialects.func import FuncOp
-from xdsl.ir import Block, BlockArgument, Operation, SSAValue
+from xdsl.ir import Block, BlockArgument, Operation, Region, SSAValue
 
 from heron.analysis.indexing import Add, Const, Dim, Expr, IndexingMap
 from heron.codegen.ir.builder import INTEGER_PREDICATES, Builder, Constants
@@ -30,19 +33,27 @@ from heron.codegen.ir.dialects.xla_gpu import ApplyIndexingOp, PureCallOp
 from heron.codegen.ir.editing import apply_indexing, constant_value, functions, ops_of, ops_within, replace, walk_blocks
 from heron.codegen.ir.types import I1
 from heron.codegen.transforms import simplify_arith
+from heron.codegen.transforms.lib.buffers import byte_size
 from heron.codegen.transforms.options import TransformOptions
 
 #: iterations that are worth several loops, the most borders, and ops in all copies of a loop
 MIN_ROUNDS, MAX_BORDERS, MAX_OPS = 32, 4, 1000
+#: bits of numbers that are read under masks without a loss
+WIDE = 32
+#: rounds below which a part of a vector is no small part of a loop
+SHORT = 1024
 #: of comparisons that tell sides: what is added to their constant, and whether they hold above the border
 _SIDES = {"slt": (0, False), "sle": (1, False), "sge": (0, True), "sgt": (1, True)}
 
 
 class _Test(NamedTuple):
-    """A comparison of the loop's variable plus ``rest``, of ``operands``, with ``border``; ``above``: it holds from
-    there on."""
+    """A comparison of ``value``, the loop's variable plus ``rest`` of ``operands``, with ``border``.
+
+    ``above``: it holds from there on.
+    """
 
     op: arith.CmpiOp
+    value: SSAValue
     rest: Expr
     operands: tuple[SSAValue, ...]
     border: int
@@ -80,13 +91,15 @@ def _split(loop: scf.ForOp, constants: Constants, overwritten: set[SSAValue]) ->
     inside = ops_within(loop)[1:]
     if any(isinstance(op, scf.ForOp) for op in inside) or not _is_long(loop):
         return False
-    ifs = [op for op in inside if isinstance(op, scf.IfOp) and _reads(op)]
+    ifs = [op for op in inside if isinstance(op, scf.IfOp) and _wants(op)]
     tests = _tests(body, ifs)
     if not tests:
         return False
     most = max(tests, key=lambda t: sum(_same(t, other) for other in tests))
     tests = [t for t in tests if _same(t, most)]
-    borders = sorted({t.border for t in tests})
+    low, high = (None if most.operands else constant_value(v) for v in (loop.lb, loop.ub))
+    least, last = -inf if low is None else low, inf if high is None else high
+    borders = sorted({t.border for t in tests if least < t.border < last})
     if len(borders) > MAX_BORDERS or len(inside) * (len(borders) + 1) > MAX_OPS:
         return False
     block = loop.parent
@@ -96,29 +109,31 @@ def _split(loop: scf.ForOp, constants: Constants, overwritten: set[SSAValue]) ->
     if not all(map(outside.can, most.operands)):
         return False
     rest = _rest(most, [outside.value(v) for v in most.operands], builder)
-    low, high = loop.lb, loop.ub
-    ends = [builder.op(arith.MaxSIOp, builder.op(arith.SubiOp, builder.integer(b), rest), low) for b in borders]
-    ends = [*(builder.op(arith.MinSIOp, end, high) for end in ends), high]
-    _copies(loop, builder, tests, borders, ends)
+    ends = [builder.op(arith.MaxSIOp, builder.op(arith.SubiOp, builder.integer(b), rest), loop.lb) for b in borders]
+    ends = [*(builder.op(arith.MinSIOp, end, loop.ub) for end in ends), loop.ub]
+    _copies(loop, builder, tests, [least, *borders], ends)
     return True
 
 
 def _copies(
-    loop: scf.ForOp, builder: Builder, tests: Sequence[_Test], borders: Sequence[int], ends: Sequence[SSAValue]
+    loop: scf.ForOp, builder: Builder, tests: Sequence[_Test], starts: Sequence[float], ends: Sequence[SSAValue]
 ) -> None:
-    """The loop up to each of `ends`, one after the other; in each, the tests are decided."""
+    """The loop up to each of `ends`, one after the other; in each, from one of `starts` on, the tests are decided."""
     start, carried = loop.lb, list(loop.iter_args)
+    low, high = constant_value(loop.lb), constant_value(loop.ub)
+    rounds = SHORT if low is None or high is None else high - low
     places: dict[Operation, int] = {t.op: n for n, t in enumerate(tests)}
     marked = [(n, places[op]) for n, op in enumerate(ops_within(loop)) if op in places]
-    for side, end in enumerate(ends):
+    for first, end in zip(starts, ends, strict=True):
         copy = loop.clone()
         copy.operands = [start, end, loop.step, *carried]
+        if rounds < SHORT:
+            copy.attributes["heron.mask_rest"] = UnitAttr()
         builder.add(copy)
         inside = ops_within(copy)
         for n, place in marked:
             t, op = tests[place], inside[n]
-            below = side <= borders.index(t.border)
-            replace(op, [builder.integer(int(below != t.above), I1)])
+            replace(op, [builder.integer(int((t.border > first) != t.above), I1)])
         start, carried = end, list(copy.results)
     replace(loop, carried)
 
@@ -128,9 +143,21 @@ def _is_long(loop: scf.ForOp) -> bool:
     return step == 1 and (low is None or high is None or high - low >= MIN_ROUNDS)
 
 
-def _reads(op: scf.IfOp) -> bool:
-    """Whether a branch reads memory; values alone LLVM selects."""
-    return any(isinstance(i, (tensor.ExtractOp, PureCallOp)) for i in ops_within(op))
+def _wants(op: scf.IfOp) -> bool:
+    """Whether a loop for each branch is better than vectors under masks: where both branches read memory, or numbers
+    that are small. A single branch is read under a mask as fast as without one."""
+    read = [{type(i) for i in _within(region)} & _READS for region in op.regions]
+    if not any(read):
+        return False
+    numbers = [r.type for r in op.results if not isinstance(r.type, TensorType)]
+    return all(read) or any(8 * byte_size(t) < WIDE for t in numbers)
+
+
+_READS = {tensor.ExtractOp, PureCallOp}
+
+
+def _within(region: Region) -> list[Operation]:
+    return [i for block in region.blocks for op in ops_of(block) for i in ops_within(op)]
 
 
 def _tests(body: Block, ifs: Sequence[scf.IfOp]) -> list[_Test]:
@@ -151,26 +178,37 @@ def _test(op: arith.CmpiOp, variable: SSAValue) -> _Test | None:
     limit = constant_value(op.rhs)
     if side is None or limit is None:
         return None
-    border, above = limit + side[0], side[1]
-    if op.lhs is variable:
-        return _Test(op, Const(0), (), border, above)
-    made = op.lhs.owner
+    value, known = _moved(op.lhs)
+    border, above = limit + side[0] - known, side[1]
+    if value is variable:
+        return _Test(op, value, Const(0), (), border, above)
+    made = value.owner
     if not isinstance(made, ApplyIndexingOp) or made.map.syms:
         return None
     places = [n for n, v in enumerate(made.operands) if v is variable]
     if len(places) != 1:
         return None
-    terms = _terms(made.map.results[op.lhs.index])  # pyright: ignore[reportAttributeAccessIssue]
+    terms = _terms(made.map.results[value.index])  # pyright: ignore[reportAttributeAccessIssue]
     here = Dim(places[0])
-    if terms.count(here) != 1 or any(here in t.variables() for t in terms if t != here):
-        return None
     others = [t for t in terms if t != here]
-    known = sum(t.value for t in others if isinstance(t, Const))
-    rest: Expr = Const(0)
-    for t in others:
-        rest = rest if isinstance(t, Const) else t if rest == Const(0) else rest + t
-    operands = () if rest == Const(0) else tuple(made.operands)
-    return _Test(op, rest, operands, border - known, above)
+    if len(others) != len(terms) - 1 or any(here in t.variables() for t in others):
+        return None
+    numbers = [t for t in others if isinstance(t, Const)]
+    rest = sum((t for t in others if not isinstance(t, Const)), start=cast(Expr, Const(0)))
+    return _Test(op, value, rest, tuple(made.operands), border - sum(t.value for t in numbers), above)
+
+
+def _moved(value: SSAValue) -> tuple[SSAValue, int]:
+    """`value` as another one plus a number."""
+    number = 0
+    while isinstance(made := value.owner, ApplyIndexingOp):
+        terms = _terms(made.map.results[value.index])  # pyright: ignore[reportAttributeAccessIssue]
+        places = [t for t in terms if isinstance(t, Dim)]
+        if len(places) != 1 or any(not isinstance(t, (Dim, Const)) for t in terms):
+            break
+        number += sum(t.value for t in terms if isinstance(t, Const))
+        value = made.operands[places[0].index]
+    return value, number
 
 
 def _terms(e: Expr) -> list[Expr]:
@@ -186,7 +224,7 @@ def _rest(t: _Test, operands: Sequence[SSAValue | None], builder: Builder) -> SS
     """The value of what is added to the variable, ahead of the loop."""
     if not operands:
         return builder.integer(0)
-    made = t.op.lhs.owner
+    made = t.value.owner
     assert isinstance(made, ApplyIndexingOp)
     m = IndexingMap([t.rest], made.map.dims)
     zero = builder.integer(0)

@@ -106,3 +106,28 @@ def test_any_borders(size: int, parts: list[int], shift: int) -> None:
         f" ROOT r = s32[3,{size}] negate(d)"
     )
     check(source(shapes, body), [values(s, shift) for s in shapes], parts=2)
+
+
+def test_numbers_of_one_branch_are_read_under_masks() -> None:
+    """Padding by a constant is a mask; of bytes LLVM makes none."""
+    for t, loops in (("f32", 2), ("s8", 3)):
+        body = (
+            f"z = {t}[] constant(0)\n a = {t}[3,80] pad(p0, z), padding=1_0x7_0\n b = {t}[3,80] slice(p1), "
+            f"slice={{[1:4],[0:80]}}\n ROOT r = ({t}[3,80], {t}[3,80]) tuple(a, b)"
+        )
+        shapes = [f"{t}[2,73]", f"{t}[4,80]"]
+        inputs = [array(s.replace("s8", "s32")).astype(np.int8 if t == "s8" else np.float32) for s in shapes]
+        assert split(shapes, body).count("scf.for") >= loops
+        check(source(shapes, body), inputs, parts=2)
+
+
+def test_branches_that_write() -> None:
+    """Updates outside the operand are left out: a branch gives an array, which is no number."""
+    body = (
+        "i = s32[40,1] iota(), iota_dimension=0\n k = s32[] constant(9)\n b = s32[40,1] broadcast(k), dimensions={}\n"
+        " n = s32[40,1] subtract(i, b)\n"
+        " ROOT r = f32[50] scatter(p0, n, p1), update_window_dims={}, inserted_window_dims={0}, "
+        "scatter_dims_to_operand_dims={0}, index_vector_dim=1, to_apply=add"
+    )
+    shapes = ["f32[50]", "f32[40]"]
+    check(source(shapes, body), [array(s) for s in shapes])
