@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from heron.analysis.values.trip_count import trip_count
-from heron.hlo.facts import having
+from heron.hlo.facts import calls_function, having
 from heron.hlo.ir.computation import Computation
 from heron.hlo.ir.instruction import Instruction
 from heron.hlo.ir.module import Module
@@ -28,8 +28,10 @@ class WhileLoopInvariantCodeMotion(Pass):
     """Computes before a loop what depends only on state that no round changes, and carries the result instead.
 
     Carried state is in memory as long as the loop runs, so an instruction stays where its result has more than
-    ``size_inflation_ratio`` times the bytes of what it is computed from. Broadcasts, reshapes, slices and the like are
-    no work: they go out only as part of what is. Side effects, collectives and what control edges order stay.
+    ``size_inflation_ratio`` times the bytes of what it is computed from. Where a function such as exp is computed, its
+    result may have ``function_inflation_ratio`` times these bytes, as long as it has at most ``most_bytes``.
+    Broadcasts, reshapes, slices and the like are no work: they go out only as part of what is. Side effects,
+    collectives and what control edges order stay.
 
     body {
       s = (s32[], f32[4], f32[4]) parameter(0)
@@ -85,6 +87,8 @@ class WhileLoopInvariantCodeMotion(Pass):
     name = "while-loop-invariant-code-motion"
     looks_for = frozenset({"while"})
     size_inflation_ratio: float = 1.0
+    function_inflation_ratio: float = 2.0
+    most_bytes: int = 1 << 20
 
     def run(self, module: Module, ctx: PassContext) -> bool:
         changed = False
@@ -95,8 +99,8 @@ class WhileLoopInvariantCodeMotion(Pass):
         return changed
 
     def _hoist(self, loop: Instruction, ctx: PassContext) -> bool:
-        invariant = self._invariant(loop.body, invariant_elements(loop))
-        found = _carried(loop.body, invariant)
+        invariant, stays = self._invariant(loop.body, invariant_elements(loop))
+        found = _carried(loop.body, invariant, stays)
         if not found:
             return False
         for i in found:
@@ -110,30 +114,38 @@ class WhileLoopInvariantCodeMotion(Pass):
             loop.body.replace(i, part_of(loop.body.parameters[0], (n,)))
         return True
 
-    def _invariant(self, body: Computation, elements: list[int]) -> set[Instruction]:
-        """The instructions that may move before the loop: invariant, and not larger than their operands."""
+    def _invariant(self, body: Computation, elements: list[int]) -> tuple[set[Instruction], set[Instruction]]:
+        """The instructions that may move before the loop: invariant, and not much larger than what they are computed
+        from; those among them that only move with what needs them."""
         state = body.parameters[0]
         read = reads(state) or {}
         found = {i for n in elements for i in read.get(n, ())}
         sources: dict[Instruction, frozenset[Instruction]] = {i: frozenset((i,)) for i in found}
+        functions, stays = set[Instruction](), set[Instruction]()
         for i in body.post_order():
             if i in found or i is body.root or not all(o in found for o in i.operands) or not is_movable(i):
                 continue
             needs = frozenset((i,)) if i.opcode == "constant" else frozenset().union(*(sources[o] for o in i.operands))
+            if calls_function(i) or any(o in functions for o in i.operands):
+                functions.add(i)
             if i.opcode not in _MOVES:
-                if _bytes(i.shape) > self.size_inflation_ratio * sum(_bytes(s.shape) for s in needs):
+                size, given = _bytes(i.shape), sum(_bytes(s.shape) for s in needs)
+                grows = size > self.size_inflation_ratio * given
+                if grows and (size > self.function_inflation_ratio * given or size > self.most_bytes):
                     continue
+                if grows and i not in functions:
+                    stays.add(i)
             found.add(i)
             sources[i] = needs
-        return found
+        return found, stays
 
 
 def _bytes(shape: Shape) -> int:
     return sum(s.byte_size for _, s in shape.leaves())
 
 
-def _carried(body: Computation, invariant: set[Instruction]) -> list[Instruction]:
-    """The work among `invariant` whose results the rest of the body needs, straight or behind moves."""
+def _carried(body: Computation, invariant: set[Instruction], stays: set[Instruction]) -> list[Instruction]:
+    """The work among `invariant` whose results the rest of the body needs, straight or behind what `stays`."""
     needed: dict[Instruction, None] = {}
     work = [o for i in body.instructions if i not in invariant for o in i.operands if o in invariant]
     seen: set[Instruction] = set()
@@ -142,7 +154,7 @@ def _carried(body: Computation, invariant: set[Instruction]) -> list[Instruction
         if i in seen:
             continue
         seen.add(i)
-        if i.opcode in _MOVES:
+        if i in stays or i.opcode in _MOVES:
             work += [o for o in i.operands if o in invariant]
         else:
             needed[i] = None

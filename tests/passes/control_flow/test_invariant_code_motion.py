@@ -82,6 +82,14 @@ def test_what_is_larger_than_its_sources_stays(ratio: float, count: int) -> None
     assert len([opcode for opcode in found if opcode in ("exponential", "reduce")]) == count
 
 
+@pytest.mark.parametrize(("t", "op", "moves"), [("f64", "exponential", True), ("f64", "negate", False)])
+def test_functions_of_numbers_that_grow_go(t: str, op: str, moves: bool) -> None:
+    """Twice the bytes are worth a function, not a conversion."""
+    found, _ = moved(f"x = {t}[4] convert(k) e = {t}[4] {op}(x) y = f32[4] convert(e) z = {t}[4] convert(v) "
+                     f"a = {t}[4] add(z, e) w = f32[4] convert(a)")  # fmt: skip
+    assert (op in found) == moves
+
+
 def test_a_reduction_of_a_large_value_goes() -> None:
     found, loop = moved("""e = f32[4,4] exponential(m) zero = f32[] constant(0)
       sum = f32[4] reduce(e, zero), dimensions={0}, to_apply=add w = f32[4] add(v, sum)""")
