@@ -9,7 +9,7 @@ from heron.hlo.ir.module import Module
 from heron.passes.framework.base import Constraint, Pass
 from heron.passes.framework.context import PassContext
 from heron.passes.framework.registry import register
-from heron.passes.rewriting.building import splat
+from heron.passes.rewriting.building import splat, unwritten
 from heron.records import dataclass
 
 #: what a device alone in its group gets of them is what it gave
@@ -93,5 +93,5 @@ def _permuted_alone(i: Instruction) -> Instruction | None:
     pairs = i.attrs.get("source_target_pairs") or ()
     if any(tuple(pair) != (0, 0) for pair in pairs):  # it names devices that do not exist
         return None
-    values = i.operands if pairs else [splat(home, o.shape, 0) for o in i.operands]
+    values = i.operands if pairs else [unwritten(home, o.shape) for o in i.operands]
     return home.add("tuple", values, i.shape, like=i) if i.shape.is_tuple else values[0]

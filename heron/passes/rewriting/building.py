@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+import numpy as np
+
 from heron.hlo.facts import combiner
 from heron.hlo.ir import literal, shape
 from heron.hlo.ir.computation import Computation
@@ -34,6 +36,11 @@ def splat(c: Computation, of: Shape, value: object) -> Instruction:
     if of.rank == 0:
         return made
     return c.add("broadcast", [made], of.with_default_layout(), dimensions=())
+
+
+def unwritten(c: Computation, of: Shape) -> Instruction:
+    """An array of zero bytes, as who receives nothing has it; in f8e8m0fnu, which has no zero, the least number."""
+    return splat(c, of, np.zeros((), of.element_type.dtype))
 
 
 def applied(module: Module, opcode: str, element_type: ElementType) -> Computation:

@@ -12,6 +12,7 @@ import heron
 from heron.errors import HeronError
 from heron.evaluator import evaluate
 from heron.hlo.calls.markers import BORDERS, MARKERS
+from heron.hlo.ir.types import ALL, ElementType
 from heron.hlo.text import parse
 from heron.hlo.verifier import verify
 from heron.passes.framework.context import PassContext
@@ -179,3 +180,12 @@ def test_a_permutation_that_names_other_devices_is_refused(pairs: str) -> None:
         evaluate(module, np.ones(1, np.float32))
     with pytest.raises(HeronError, match="collective-permute"):
         heron.compile(module, target="cpu")
+
+
+@pytest.mark.parametrize("element", [t for t in ALL if t.byte_size], ids=str)
+def test_who_receives_nothing_has_zero_bytes(element: ElementType) -> None:
+    """The bytes, not the number: f8e8m0fnu has no zero, and one converted to it is NaN."""
+    body = f"x = {element}[3] parameter(0)\n ROOT r = {element}[3] collective-permute(x), source_target_pairs={{}}"
+    module, x = parse(f"HloModule m\nENTRY e {{\n {body}\n}}"), np.ones(3, element.dtype)
+    assert evaluate(module, x)[0].tobytes() == bytes(x.nbytes)
+    np.testing.assert_array_equal(np.asarray(heron.compile(module, target="cpu")(x)).view(np.uint8), 0)
