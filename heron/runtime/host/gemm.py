@@ -55,7 +55,7 @@ def product(x: np.ndarray, y: np.ndarray, given: GemmConfig, dtype: np.dtype) ->
     left = x.transpose(*given.lhs_batch, *x_free, *given.lhs_contracting).reshape(*batch, prod(rows), inner)
     right = y.transpose(*given.rhs_batch, *given.rhs_contracting, *y_free).reshape(*batch, inner, prod(columns))
     value = np.matmul(left.astype(dtype, copy=False), right.astype(dtype, copy=False))
-    return value.reshape(*batch, *rows, *columns)
+    return value.reshape((*batch, *rows, *columns))
 
 
 def summed_in(operand: np.dtype, result: np.dtype) -> np.dtype:
