@@ -7,6 +7,8 @@ computes from a rounded quotient: that is wrong by a whole divisor, or by more w
     ->
     %y = func.call @__nv_tanhf(%x) : (f32) -> f32
 
+What the backend computes wrongly without ending (`lib/nvptx_faults.py`) is written in another way.
+
 With `TransformOptions.approximate`, f32 functions that the hardware approximates are those (`__nv_fast_tanhf`).
 """
 
@@ -16,12 +18,13 @@ from xdsl.dialects.builtin import Float64Type, ModuleOp
 from xdsl.ir import Attribute, Operation
 
 from heron.codegen.transforms.lib.math_names import lower_to_calls
+from heron.codegen.transforms.lib.nvptx_faults import FAULTS
 from heron.codegen.transforms.options import TransformOptions
 
 
 def run(module: ModuleOp, options: TransformOptions | None = None) -> None:
     """Rewrites the module in place; what PTX has as an instruction (sqrt, floor, fma, …) stays."""
-    lower_to_calls(module, _approximate if options is not None and options.approximate else _name)
+    lower_to_calls(module, _approximate if options is not None and options.approximate else _name, FAULTS)
 
 
 def _name(function: str, type_: Attribute, _: Operation) -> str:

@@ -20,6 +20,7 @@ from heron.codegen.elemental.registry import load
 from heron.codegen.ir.dialects.triton import BitcastOp, ExternElementwiseOp, FpToFpOp, PreciseDivOp, PreciseSqrtOp
 from heron.codegen.ir.types import scalar_type
 from heron.codegen.transforms.lib.math_names import FUNCTIONS
+from heron.codegen.transforms.lib.nvptx_faults import avoid
 from heron.codegen.triton.tiles import Tile, TileBuilder
 from heron.errors import HeronError
 from heron.hlo.ir.instruction import Instruction
@@ -72,7 +73,7 @@ def lift(b: TileBuilder, i: Instruction, operands: Sequence[Tile]) -> Tile:
     result = load()[i.opcode](scalars, i, ())
     if not isinstance(result, SSAValue):
         raise no_form(i, "its value is complex")
-    return replay(b, block, [tiles[o] for o in distinct], result, i)
+    return replay(b, block, [tiles[o] for o in distinct], avoid(block, result), i)
 
 
 def replay(b: TileBuilder, block: Block, tiles: Sequence[Tile], result: SSAValue, i: Instruction) -> Tile:

@@ -8,22 +8,21 @@ from functools import cache
 
 import numpy as np
 
-from heron import targets
 from heron.codegen.elemental import supported
-from heron.codegen.emit import emit_fusion
-from heron.codegen.llvm.nvptx import to_ptx
 from heron.errors import HeronError
 from heron.hlo.ir.types import ElementType
-from tests.codegen.run_kernel import emit_and_run, evaluate, lower
+from tests.codegen.run_kernel import emit_and_run, evaluate
 from tests.codegen.suite.compare import difference
-from tests.codegen.suite.heroes import HEROES, Hero
+from tests.codegen.suite.heroes import Hero
 from tests.codegen.suite.ops import Op, table
 from tests.codegen.suite.program import Program
 from tests.codegen.suite.values import specials, tame
+from tests.ptx.run import emit_and_run_ptx
 
 #: complex functions on whose special values and branch cuts nobody agrees
 OPEN = frozenset({"power", "atan2"})
-TARGETS = ("cpu", "sim:sm_90")
+#: ``ptx:`` runs the PTX of a GPU, ``sim:`` the LLVM text before it
+TARGETS = ("cpu", "sim:sm_90", "ptx:sm_90")
 
 
 @dataclass(frozen=True)
@@ -125,19 +124,6 @@ def execute(program: Program, hero: Hero, t: ElementType, place: str, every_step
     return [o for target in TARGETS for o in _one(program, hero, t, place, target, want, every_step)]
 
 
-def compile_ptx(t: ElementType, chosen: Sequence[Op] | None = None, every_step: bool = True) -> Iterator[Outcome]:
-    """Every op of a type in a loop, as PTX of a real GPU: compiled, not run."""
-    ops = [op for op in legal_ops(t, chosen) if reason_against(op, t) is None]
-    for program in programs(HEROES[0], t, ops, after=False):
-        found, detail = "ok", ""
-        try:
-            to_ptx(lower(emit_fusion(program.root(), "kernel", targets.get("sm_90")), "sm_90", every_step))
-        except HeronError as error:
-            found, detail = error.code, str(error)
-        for op in program.labels:
-            yield Outcome(op.name, "loop", "ptx", t.name, "sm_90", found, detail, "loop")
-
-
 def _ulps(op: Op, hero: Hero, t: ElementType, result: np.ndarray) -> float:
     """Units of the last place a result may be off."""
     if result.dtype.kind != "c":
@@ -156,7 +142,11 @@ def _one(
     program: Program, hero: Hero, t: ElementType, place: str, target: str, want: list[np.ndarray], every_step: bool
 ) -> Iterator[Outcome]:
     try:
-        got, emitter = emit_and_run(program.root(), program.inputs, target, every_step)
+        if target.startswith("ptx:"):
+            sm = target.removeprefix("ptx:")
+            got, emitter = emit_and_run_ptx(program.root(), program.inputs, sm, every_step)
+        else:
+            got, emitter = emit_and_run(program.root(), program.inputs, target, every_step)
     except HeronError as error:
         for op in dict.fromkeys(program.labels):
             yield Outcome(op.name, hero.name, place, t.name, target, error.code, str(error))

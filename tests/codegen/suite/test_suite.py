@@ -18,7 +18,7 @@ from tests.codegen.emitters import test_sort as sorting
 from tests.codegen.suite.heroes import HEROES, PLACES, Hero
 from tests.codegen.suite.movers import MOVERS, run_movers
 from tests.codegen.suite.ops import Op, table
-from tests.codegen.suite.run import Outcome, compile_ptx, legal_ops, run
+from tests.codegen.suite.run import Outcome, legal_ops, run
 from tests.codegen.suite.values import FEW, tame
 
 #: types of the default part, and how many ops of each stand with each hero
@@ -36,11 +36,6 @@ def check(outcomes: list[Outcome]) -> None:
 @pytest.mark.parametrize("t", FEW, ids=str)
 def test_every_op(t: ElementType) -> None:
     check(run(HEROES[0], t, after=False))
-
-
-@pytest.mark.parametrize("t", (types.S64, types.F4E2M1FN, types.BF16, types.C64), ids=str)
-def test_every_op_has_ptx(t: ElementType) -> None:
-    check(list(compile_ptx(t)))
 
 
 @pytest.mark.parametrize("t", [t for t in FEW if not t.is_complex], ids=str)

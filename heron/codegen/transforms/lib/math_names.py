@@ -5,7 +5,7 @@ Both math lowerings share this: they differ only in how a function is called for
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 
 from xdsl.dialects import arith, llvm, math
 from xdsl.dialects.builtin import Float32Type, Float64Type, IntegerType, ModuleOp
@@ -26,16 +26,25 @@ FUNCTIONS: dict[type[Operation], str] = {
     math.AtanhOp: "atanh", math.ErfOp: "erf", math.CbrtOp: "cbrt", math.RsqrtOp: "rsqrt",
     llvm.FRemOp: "fmod",
 }  # fmt: skip
+#: the value in the place of an op's, or None to leave the op
+Rewrite = Callable[[Block, Operation], SSAValue | None]
+_NONE: Mapping[type[Operation], Rewrite] = {}
 _ALL = frozenset({*FUNCTIONS, math.IPowIOp, math.FPowIOp})
 
 
-def lower_to_calls(module: ModuleOp, namer: Namer) -> None:
-    """Every op of `FUNCTIONS` becomes ``func.call @namer(function, type, op)``; formats below f32 compute in f32."""
+def lower_to_calls(module: ModuleOp, namer: Namer, others: Mapping[type[Operation], Rewrite] = _NONE) -> None:
+    """Every op of `FUNCTIONS` becomes ``func.call @namer(function, type, op)``; formats below f32 compute in f32.
+
+    ``others``: what rewrites ops of other kinds on the way.
+    """
     table = None
     for function in functions(module):
         for block in walk_blocks(function.body.block):
             for op in ops_of(block):
                 if type(op) not in _ALL:
+                    other = others.get(type(op))
+                    if other is not None and (value := other(block, op)) is not None:
+                        replace(op, [value])
                     continue
                 table = function_table(module) if table is None else table
                 _lower(module, table, block, op, namer)
