@@ -78,6 +78,10 @@ class Target:
     static_shared_bytes: int = 0
     #: machine code that a kernel may have: more of it is fetched from memory again and again
     code_bytes: int = 0
+    #: whether matrix units read tiles from shared memory, so that what is computed for them is computed once
+    shared_operands: bool = False
+    #: whether products lie in a memory of their own, from which threads take them to registers
+    tensor_memory: bool = False
     registers_per_core: int = 0
     registers_per_thread: int = 0
     grid: tuple[int, int, int] = (1, 1, 1)

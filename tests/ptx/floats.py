@@ -36,8 +36,16 @@ def flushed(b: Body, value: str, mods: list[str]) -> str:
 
 
 def _floats(b: Body, i: Instruction, mods: list[str]) -> tuple[str, list[str]]:
+    """The operands; with two types the result and the last operand are of the first, others of the second."""
     t = mods[-1]
+    if mods[-2:-1] == ["f32"] and t != "f32":
+        *small, last = i.operands[1:]
+        return "float", [*(b.read_float(o, t) for o in small), b.read_float(last, "f32")]
     return llvm_of(t), [flushed(b, b.read_float(o, t), mods) for o in i.operands[1:]]
+
+
+def _result(mods: list[str]) -> str:
+    return "f32" if mods[-2:-1] == ["f32"] else mods[-1]
 
 
 def _known(i: Instruction, mods: list[str], *known: str) -> None:
@@ -55,8 +63,9 @@ def _arithmetic(b: Body, i: Instruction, mods: list[str]) -> None:
         else:
             integers.add_or_subtract(b, i, mods, name)
         return
-    _known(i, mods, "rz", "rm", "rp")
+    _known(i, mods, "rz", "rm", "rp", "f32")
     kind, (x, y) = _floats(b, i, mods)
+    t = _result(mods)
     result = b.value(f"f{name} {kind} {x}, {y}")
     if way := set(mods) & {"rz", "rm", "rp"}:
         if name == "mul" or t != "f32":
@@ -68,9 +77,9 @@ def _arithmetic(b: Body, i: Instruction, mods: list[str]) -> None:
 
 @means("fma")
 def _fma(b: Body, i: Instruction, mods: list[str]) -> None:
-    t = mods[-1]
-    _known(i, mods, "rz", "rm", "rp")
+    _known(i, mods, "rz", "rm", "rp", "f32")
     kind, (x, y, z) = _floats(b, i, mods)
+    t = _result(mods)
     if t in ("f16", "bf16"):
         if {"rz", "rm", "rp"} & set(mods):
             raise Unknown(str(i))

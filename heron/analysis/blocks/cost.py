@@ -9,7 +9,7 @@ from math import prod
 from heron.analysis.blocks.config import WHOLE, BlockConfig, Precision, power_of_two
 from heron.analysis.blocks.engine import ALIGNED, address_of, descriptor_of, has_engine
 from heron.analysis.blocks.tiling import Refusal, Tiling, split, used, whole_dims
-from heron.analysis.blocks.work import Cut, Work, passes_of, way_of, work_of
+from heron.analysis.blocks.work import Cut, Way, Work, passes_of, way_of, work_of
 from heron.analysis.cost.estimate import Clock, clock_of
 from heron.analysis.indexing.hlo_maps import Index
 from heron.hlo.ir.instruction import Instruction
@@ -22,7 +22,9 @@ LIBRARY_LEAD = 0.85 / 0.75
 #: the part of plain arithmetic's peak that products of types with no matrix units reach here, and in a library
 PLAIN_PRODUCT, LIBRARY_PRODUCT = 0.4, 0.8
 #: bytes of machine code for a multiply-add outside of matrix units, which are written out one by one, and for its loads
-MULTIPLY_ADD = 32
+MULTIPLY_ADD = 24
+#: the same for an element that goes between registers and the memory of products
+MOVED = 48
 #: parts of a row that are worth a look, where rows are gone through in steps
 ROWS = (32, 64, 128)
 #: how much faster than memory the cache that all cores share delivers what another program has read
@@ -36,6 +38,8 @@ ADDRESSES, DESCRIPTOR = 6.0, 5e-7
 _HELD = 128
 #: rows of a matrix unit's smallest product
 LEAST = 16
+#: columns of a product that a warp takes at least, and rows that a group of warps takes
+WARP_COLUMNS, GROUP_ROWS = 32, 64
 _TILES = (16, 32, 64, 128, 256)
 #: warps of a program that are worth a look
 _WARPS = (2, 4, 8, 16)
@@ -250,9 +254,9 @@ def _products(
     work: Work, config: BlockConfig, cut: Cut, turns: int, target: Target
 ) -> tuple[float, float, float] | None:
     """Of the products of a program: elements held in registers, bytes of shared memory for a stage, and seconds of
-    matrix units; None when products without matrix units would become too much code."""
+    matrix units; None when all that is written out would become too much code."""
     held, shared, matrix, row = 0.0, 0.0, 0.0, config.row
-    unrolled = 0.0
+    code = _written(work, config, cut, target)
     for product in work.products:
         dot, k = product.dot, product.k
         rows, columns = cut.extent(product.rows), cut.extent(product.columns)
@@ -261,12 +265,43 @@ def _products(
         here = (rows + columns) * min(step, k) * _width(dot)
         shared = shared + here if row else max(shared, here)
         at_once = k if k <= WHOLE else min(step, k)
-        unrolled += 0.0 if _has_matrix_units(dot, config.precision) else area * at_once / (32 * config.warps)
+        each = area * cut.times(product.way) / (32 * config.warps)
+        if not _has_matrix_units(dot, config.precision):
+            code += each * at_once * MULTIPLY_ADD
+        elif target.tensor_memory:
+            code += each * MOVED
         steps = cut.times(product.way) * cut.steps(product.way) * -(-k // step)
         matrix += 2.0 * steps * step * area / _rate(dot, rows, columns, turns, target, config)
-    if unrolled * MULTIPLY_ADD > target.code_bytes:
+    if code > target.code_bytes:
         return None
     return held, shared, matrix
+
+
+def _written(work: Work, config: BlockConfig, cut: Cut, target: Target) -> float:
+    """Bytes of machine code of elementwise ops: those of all elements of a thread are written out, in each loop.
+
+    Matrix units that read registers have each warp compute the operands of its part of the result, so that warps
+    beside each other compute the same rows.
+    """
+    code, threads = 0.0, 32 * config.warps
+    for (way, operand), each in work.code.items():
+        elements = -(-cut.extent(way.along) // threads)
+        if operand:
+            elements *= _alike(work, config, cut, way, target)
+        code += each * elements * cut.times(way)
+    return code
+
+
+def _alike(work: Work, config: BlockConfig, cut: Cut, way: Way, target: Target) -> int:
+    """The number of warps that compute the same operand."""
+    product = next((p for p in work.products if not {*p.rows, *p.columns}.isdisjoint(way.along)), None)
+    if product is None:
+        return 1
+    rows, columns = cut.extent(product.rows), cut.extent(product.columns)
+    if target.shared_operands and rows >= GROUP_ROWS:
+        return 1
+    of_rows = not set(product.rows).isdisjoint(way.along)
+    return max(1, min(config.warps, columns // WARP_COLUMNS if of_rows else rows // LEAST))
 
 
 def variants(plan: Plan, tiling: Tiling, target: Target) -> list[Plan]:

@@ -7,6 +7,7 @@ from math import prod
 from typing import NamedTuple
 
 from heron.analysis.blocks.tiling import Tiling, holds_rows, split, used
+from heron.analysis.cost.code_size import gpu_bytes
 from heron.analysis.indexing.hlo_maps import Index
 from heron.hlo.facts import contracts
 from heron.hlo.ir.instruction import Instruction
@@ -36,6 +37,13 @@ class Product(NamedTuple):
     k: int
 
 
+class Written(NamedTuple):
+    """Where a value is computed, and whether it becomes an operand of a product step by step of its sum."""
+
+    way: Way
+    operand: bool
+
+
 class Read(NamedTuple):
     """A value in memory: bytes of an element and of all, and where it is read."""
 
@@ -46,11 +54,13 @@ class Read(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Work:
-    """``reduced``: variables of what reductions give; ``flops``: of other ops, for each element they go along."""
+    """``reduced``: variables of what reductions give; ``flops`` and bytes of machine ``code`` of other ops, for each
+    element."""
 
     products: tuple[Product, ...]
     reduced: tuple[tuple[int, ...], ...]
     flops: Mapping[Way, float]
+    code: Mapping[Written, float]
     reads: tuple[Read, ...]
 
 
@@ -83,6 +93,7 @@ class Cut(NamedTuple):
 def work_of(tiling: Tiling, loops: Mapping[Instruction, int]) -> Work:
     """The work of a fusion. ``loops``: how many need a value, if more than one."""
     flops: dict[Way, float] = {}
+    code: dict[Written, float] = {}
     reads: list[Read] = []
     reduced: dict[tuple[int, ...], None] = {}
     for i, indices in tiling.values.items():
@@ -93,9 +104,12 @@ def work_of(tiling: Tiling, loops: Mapping[Instruction, int]) -> Work:
             reduced.update(dict.fromkeys(way.along for way in ways))
         elif i.op.is_elementwise:
             each = FUNCTION if i.has(Trait.TRANSCENDENTAL) or i.opcode == "divide" else PLAIN
+            size = gpu_bytes(i)
             for way in ways:
                 flops[way] = flops.get(way, 0.0) + each
-    return Work(tuple(_products(tiling, loops)), tuple(reduced), flops, tuple(reads))
+                place = Written(way, any(tiling.variables[v].kind == "sum" for v in way.along))
+                code[place] = code.get(place, 0.0) + size
+    return Work(tuple(_products(tiling, loops)), tuple(reduced), flops, code, tuple(reads))
 
 
 def _products(tiling: Tiling, loops: Mapping[Instruction, int]) -> Iterable[Product]:

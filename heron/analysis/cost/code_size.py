@@ -41,6 +41,7 @@ class CodeLimit:
 CPU_CODE = CodeLimit(2500.0, 16)
 #: bytes of a GPU's machine code for an LLVM instruction: one of its own, 16 bytes long, more or less
 _GPU_BYTES = 18
+_GPU = CodeLimit(0.0, 0, is_gpu=True)
 
 #: where an op is computed: ways of asking for it, each with how many copies it has
 Places: TypeAlias = Mapping[object, int]
@@ -49,6 +50,8 @@ Places: TypeAlias = Mapping[object, int]
 _DOUBLE, _COMPLEX = 1.5, 4.0
 #: how much of its own code a function has in a kernel with others: they share slow paths of quotients and roots
 _IN_COMPANY = 0.75
+#: the same for each of many elements of a thread, which have the constants in common, too
+_OF_MANY = 0.7
 #: positions of a window up to which its sum may be written out
 _STRAIGHT = 16
 #: ops that cost so little that only what they read is counted
@@ -82,6 +85,11 @@ def op_code(i: Instruction, limit: CodeLimit) -> float:
     if shape.element_type.is_complex:
         return code * _COMPLEX * (2 if code > _LONG else 1)
     return code * _DOUBLE if shape.element_type.bits == 64 and code > _LONG else code
+
+
+def gpu_bytes(i: Instruction) -> float:
+    """Bytes of a GPU's machine code for one of many elements of `i` in a kernel, its operands' not included."""
+    return op_code(i, _GPU) * _GPU_BYTES * _OF_MANY
 
 
 def _in_line(i: Instruction) -> int:

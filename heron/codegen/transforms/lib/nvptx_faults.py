@@ -37,7 +37,7 @@ def _shift(block: Block, op: Operation) -> SSAValue | None:
     if not _is(amount, _WIDE) or constant_value(amount) is not None:
         return None
     last = arith.ConstantOp.create(
-        properties={"value": IntegerAttr(_WIDE - 1, amount.type)}, result_types=(amount.type,)
+        properties={"value": IntegerAttr(_WIDE - 1, IntegerType(_WIDE))}, result_types=(amount.type,)
     )
     block.insert_op_before(last, op)
     masked = _insert(block, op, arith.AndIOp, [amount, last.results[0]], amount.type)
