@@ -31,13 +31,15 @@ Check = Callable[[list[np.ndarray]], list[str]]
 
 @dataclass
 class Run:
-    """How a program is run. ``recorder``: the driver of a rehearsal; ``prepared``: a folder of compiled programs."""
+    """How a program is run. ``recorder``: the driver of a rehearsal; ``prepared``: a folder of compiled programs;
+    ``ptx``: a rehearsal computes kernels by their PTX."""
 
     name: str
     small: bool
     graphs: bool
     prepared: str
     recorder: Any = None
+    ptx: bool = False
     seconds: dict[str, float] = field(default_factory=dict)
     graph_facts: dict[str, Any] = field(default_factory=dict)
 
@@ -56,9 +58,9 @@ class Run:
             from tests.rehearsal.compiling import compile, learn
 
             if not self.prepared:
-                return compile(module, self.recorder, options=options)
+                return compile(module, self.recorder, options=options, by_ptx=self.ptx)
             made = prepare.find(self.prepared, self.name, self.small, graphs=self.graphs).executable
-            learn(made, module, self.recorder, options)
+            learn(made, module, self.recorder, options, self.ptx)
             return made
         return prepare.find(self.prepared, self.name, self.small, graphs=self.graphs).executable
 
@@ -114,9 +116,10 @@ def check(run: Run) -> list[str]:
 @click.option("--full", is_flag=True, help="At full scale, against the CPU's values.")
 @click.option("--streams", is_flag=True, help="Without graphs.")
 @click.option("--rehearse", is_flag=True, help="On a driver that records.")
+@click.option("--ptx", is_flag=True, help="Rehearse kernels by what their PTX means, not the text before it.")
 @click.option("--prepared", default="", help="A folder that benchmarks.gpu.prepare filled.")
-def main(name: str, full: bool, streams: bool, rehearse: bool, prepared: str) -> None:
-    run = Run(name, not full, not streams, prepared)
+def main(name: str, full: bool, streams: bool, rehearse: bool, ptx: bool, prepared: str) -> None:
+    run = Run(name, not full, not streams, prepared, ptx=ptx)
     facts: dict[str, Any] = {"name": name, "full": full, "graphs": not streams}
     with contextlib.ExitStack() as stack:
         if rehearse:

@@ -12,14 +12,16 @@ from heron.codegen.kernel import Kernel
 from heron.codegen.llvm.nvptx import to_ptx
 from heron.codegen.sim.kernel import compile_kernel
 from heron.hlo.ir.instruction import Instruction
+from heron.runtime.sim.code import Dims
 from heron.runtime.sim.launcher import SimKernel
 from tests.codegen.run_kernel import buffers, lower, outputs
+from tests.ptx.text import Module
 from tests.ptx.translate import to_llvm
 
 
-def simulated(ptx: str, name: str, grid: tuple[int, int, int], block: tuple[int, int, int]) -> SimKernel:
-    """A kernel of a PTX text, run with all checks."""
-    return compile_kernel(to_llvm(ptx), name, grid, block, checks="all")
+def simulated(ptx: str | Module, name: str, grid: Dims, block: Dims, checks: str = "all") -> SimKernel:
+    """A kernel of a PTX text, run with checks."""
+    return compile_kernel(to_llvm(ptx, name), name, grid, block, checks=checks)
 
 
 def run_ptx(

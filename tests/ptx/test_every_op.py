@@ -1,4 +1,4 @@
-"""What `tests/codegen/suite` leaves out: types and machines that LLVM's backend has ways of its own for."""
+"""The part that `tests/codegen/suite` leaves out: types and machines that LLVM's backend has ways of its own for."""
 
 from __future__ import annotations
 

@@ -31,7 +31,7 @@ _TAIL = "  ret;\n}\n"
 
 
 def run(body: str, *words: int) -> int:
-    """What the instructions leave at the second array; ``words`` are in %rd3 to %rd5, and their parts in %r and %rs."""
+    """The word that instructions leave at the second array; ``words`` are in %rd3 to %rd5, and their parts in %r and %rs."""
     given = np.zeros(3, np.uint64)
     given[: len(words)] = [w % (1 << 64) for w in words]
     out = np.zeros(1, np.uint64)

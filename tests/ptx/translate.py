@@ -12,20 +12,22 @@ from tests.ptx.memory import label
 from tests.ptx.text import Instruction, Label, Module, Variable, bits_of, parse
 
 
-def to_llvm(text: str | Module) -> str:
-    """The LLVM text of all functions of a module. Raises `Unknown` for an instruction without a meaning here."""
+def to_llvm(text: str | Module, kernel: str = "") -> str:
+    """The LLVM text of a module, or of one of its kernels and what all may call. Raises `Unknown` for an instruction
+    without a meaning here."""
     module = parse(text) if isinstance(text, str) else text
+    wanted = [f for f in module.functions.values() if not (f.entry and kernel) or f.name == kernel]
     symbols, lines, called = {}, [], set[str]()
     grain = _grain(module)
     for v in module.variables:
         lines.append(_global(v, grain))
         symbols[v.name] = f"addrspacecast (ptr addrspace(3) @{v.name} to ptr)" if v.space == "shared" else f"@{v.name}"
-    for function in module.functions.values():
+    for function in wanted:
         if function.entry:
             for v in (v for v in function.locals_ if v.space == "shared"):
                 lines.append(_global(v, grain))
                 symbols[v.name] = f"addrspacecast (ptr addrspace(3) @{v.name} to ptr)"
-    for function in module.functions.values():
+    for function in wanted:
         body = Body(function, dict(symbols), module.functions)
         lines += _function(body)
         called |= body.called

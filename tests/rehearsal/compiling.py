@@ -6,6 +6,7 @@ import contextlib
 import dataclasses
 import re
 from collections.abc import Callable, Iterator
+from functools import cache
 from typing import Any, TypeAlias
 
 import heron
@@ -21,6 +22,9 @@ from heron.runtime.cuda.program import KernelEntry
 from heron.targets import Target, get, libcuda
 from heron.targets.triton import missing
 from heron.trace import Trace
+from tests.ptx import run as ptx_run
+from tests.ptx.text import Module as PtxModule
+from tests.ptx.text import parse
 from tests.rehearsal.declared import declared
 from tests.rehearsal.driver import Recorder
 from tests.rehearsal.memory import Fault, raw
@@ -39,12 +43,12 @@ def rehearsed(**how: Any) -> Iterator[Recorder]:
 
 
 def compile(
-    module: Module, recorder: Recorder, target: str = "sm_90", options: Options | None = None
+    module: Module, recorder: Recorder, target: str = "sm_90", options: Options | None = None, by_ptx: bool = False
 ) -> CudaExecutable:
     """The program for the target, its kernels known to the recorder."""
     made = heron.compile(module, target, options)
     assert isinstance(made, CudaExecutable)
-    learn(made, module, recorder, options or Options())
+    learn(made, module, recorder, options or Options(), by_ptx)
     return made
 
 
@@ -58,11 +62,16 @@ def compile_devices(
     return made
 
 
-def learn(executable: CudaExecutable | CudaDevices, module: Module, recorder: Recorder, options: Options) -> None:
-    """Teach the recorder the kernels of a module's program: none of Triton's where it is not installed."""
+def learn(
+    executable: CudaExecutable | CudaDevices, module: Module, recorder: Recorder, options: Options, by_ptx: bool = False
+) -> None:
+    """Teach the recorder the kernels of a module's program: none of Triton's where it is not installed.
+
+    ``by_ptx``: kernels are computed by what their PTX means (`tests.ptx`), but for those of Triton.
+    """
     if options.triton == "auto" and missing():
         options = dataclasses.replace(options, triton="off")
-    learn_from(executable, recorder, lambda target: Compilation(module, target, options, Trace()))
+    teach(kernels_of(executable, lambda target: Compilation(module, target, options, Trace()), by_ptx), recorder)
 
 
 def learn_from(
@@ -73,7 +82,7 @@ def learn_from(
 
 
 def kernels_of(
-    executable: CudaExecutable | CudaDevices, compiled: Callable[[Target], Compilation]
+    executable: CudaExecutable | CudaDevices, compiled: Callable[[Target], Compilation], by_ptx: bool = False
 ) -> list[tuple[list[bytes], str, Runner, int, KernelEntry]]:
     """The kernels of a program, ready for any recorder: forms of its code, name there, runner, arguments, entry."""
     program = executable.program
@@ -86,12 +95,19 @@ def kernels_of(
     found = []
     for name, use in uses.items():
         entry = program.kernels[name]
+        image = program.images[entry.image]
         kernel, count = _kernel(simulation, machine, name, use)
+        if by_ptx and use.kernel.emitter != "block":
+            kernel = ptx_run.simulated(_parsed(image.ptx), entry.symbol or name, entry.grid, entry.block, checks="")
         kernel = _with_tickets(kernel, use)
         assert (use.kernel.launch.grid, use.kernel.launch.block) == (entry.grid, entry.block)
-        image = program.images[entry.image]
         found.append(([c for c in (image.code, image.ptx) if c], entry.symbol or name, kernel, count, entry))
     return found
+
+
+@cache
+def _parsed(ptx: bytes) -> PtxModule:
+    return parse(ptx.decode())
 
 
 def teach(kernels: list[tuple[list[bytes], str, Runner, int, KernelEntry]], recorder: Recorder) -> None:

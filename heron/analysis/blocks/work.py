@@ -38,7 +38,7 @@ class Product(NamedTuple):
 
 
 class Written(NamedTuple):
-    """Where a value is computed, and whether it becomes an operand of a product step by step of its sum."""
+    """The place of a value that is computed, and whether it becomes an operand of a product step by step of its sum."""
 
     way: Way
     operand: bool
