@@ -19,7 +19,7 @@ Value: TypeAlias = "SSAValue | Pair | tuple[Value, ...]"
 
 def scalar_of(value: Value) -> SSAValue:
     """A value that is neither complex nor a tuple."""
-    assert isinstance(value, SSAValue)
+    assert not isinstance(value, tuple)
     return value
 
 

@@ -106,7 +106,7 @@ class Constants:
 
 
 def _integer_key(value: int, type_: Attribute) -> Key:
-    if isinstance(type_, IntegerType):
+    if type(type_) is IntegerType:
         value &= (1 << type_.width.data) - 1
     return type_, value
 

@@ -18,9 +18,9 @@ from heron.codegen.ir.types import INDEX
 def constant_value(value: SSAValue) -> int | None:
     """The integer `value` is known to be at compile time."""
     op = value.owner
-    if isinstance(op, arith.ConstantOp):
+    if type(op) is arith.ConstantOp:
         attr = op.properties["value"]
-        if isinstance(attr, IntegerAttr):
+        if type(attr) is IntegerAttr:
             return attr.value.data
     return None
 

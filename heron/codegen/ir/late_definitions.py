@@ -31,7 +31,7 @@ def _methods_when_called() -> Iterator[None]:
 
 with _methods_when_called():
     from xdsl import irdl
-    from xdsl.ir import Operation, OpTraits, ParametrizedAttribute, TypedAttribute, core
+    from xdsl.ir import OpTraits, ParametrizedAttribute, TypedAttribute, core
     from xdsl.irdl import IRDLOperation, OpDef, ParamAttrDef, attributes, operations
     from xdsl.utils.runtime_final import runtime_final
 
@@ -57,6 +57,8 @@ attributes.irdl_param_attr_definition = define_attribute_late  # type: ignore[as
 with _methods_when_called():
     from xdsl.dialects.builtin import UNKNOWN_LOC
     from xdsl.irdl.declarative_assembly_format import FormatProgram
+
+from heron.codegen.ir.quick_ops import without_defaults  # noqa: E402  xDSL is to be imported first
 
 _read = FormatProgram.from_str
 _LOCK = RLock()
@@ -90,7 +92,7 @@ def define_late(cls: type[IRDLOperation]) -> type[IRDLOperation]:
 
     Every way to an op of the class does: making it, copying it, parsing it.
     """
-    if cls.__post_init__ is _without_defaults:  # that of a class above
+    if cls.__post_init__ is without_defaults:  # that of a class above
         cls.__post_init__ = IRDLOperation.__post_init__
     _LATE[cls] = {name: value for name, value in cls.__dict__.items() if name not in ("__dict__", "__weakref__")}
     traits: list[OpTraits] = [c.__dict__["traits"] for c in cls.__mro__ if "traits" in c.__dict__]
@@ -114,7 +116,7 @@ def _defined(cls: type[IRDLOperation]) -> type[IRDLOperation]:
             for name in sorted(found, key=lambda name: name == "get_irdl_definition"):
                 setattr(owner, name, found[name])
             if owner.__post_init__ is IRDLOperation.__post_init__ and not _has_defaults(definition):
-                owner.__post_init__ = _without_defaults
+                owner.__post_init__ = without_defaults
             del _LATE[owner]
     return cls
 
@@ -122,10 +124,6 @@ def _defined(cls: type[IRDLOperation]) -> type[IRDLOperation]:
 def _has_defaults(definition: OpDef) -> bool:
     """Whether making an op adds properties or attributes of its own to it: xDSL looks each time."""
     return any(d.default_value is not None for d in (*definition.properties.values(), *definition.attributes.values()))
-
-
-def _without_defaults(op: Operation) -> None:
-    Operation.__post_init__(op)  # xDSL's implicit builder puts itself there for a while
 
 
 def undefined() -> list[type]:

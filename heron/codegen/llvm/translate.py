@@ -166,7 +166,7 @@ def _tell_step(e: Emitter, bounds: Sequence[SSAValue], step: int) -> None:
 
 
 def _callees(op: func.FuncOp) -> Iterator[str]:
-    return (call.callee.root_reference.data for call in ops_within(op) if isinstance(call, func.CallOp))
+    return (call.callee.root_reference.data for call in ops_within(op) if type(call) is func.CallOp)
 
 
 def _geometry(abi: KernelAbi | None) -> dict[str, int]:

@@ -33,7 +33,7 @@ def _block(block: Block, known: dict[Key, Sequence[SSAValue]]) -> None:
     op = block.first_op
     while op is not None:
         following = op.next_op
-        if isinstance(op, PureCallOp):
+        if type(op) is PureCallOp:
             key = (op.callee, *op.operands)
             found = known.get(key)
             if found is None:

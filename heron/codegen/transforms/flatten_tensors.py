@@ -79,7 +79,7 @@ class _Accesses:
                 first = 1 if kind in _WRITES else 0
                 target, indices = op.operands[first], op.operands[first + 1 :]
                 op.operands = [*op.operands[: first + 1], self.index(target, indices, op, known)]
-            elif isinstance(op, TransposeBlockOp):
+            elif type(op) is TransposeBlockOp:
                 places = ((op.source, op.source_indices), (op.target, op.target_indices))
                 op.operands = [*op.operands[:2], *(self.index(t, indices, op, known) for t, indices in places)]
             for region in op.regions:
@@ -114,9 +114,9 @@ def _retype(block: Block) -> None:
         retype(value, flat_type(value.type))
     for op in block.ops:
         for result in op.results:
-            if isinstance(result.type, TensorType):
+            if type(result.type) is TensorType:
                 retype(result, flat_type(result.type))
-                if isinstance(op, arith.ConstantOp):
+                if type(op) is arith.ConstantOp:
                     _reshape(op)
         for region in op.regions:
             for inner in region.blocks:

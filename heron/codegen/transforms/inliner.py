@@ -55,7 +55,7 @@ def run(module: ModuleOp, options: TransformOptions) -> None:
 
 def calls_of(function: FuncOp) -> list[Operation]:
     """The calls in a function, pure and other."""
-    return [op for op in ops_within(function) if isinstance(op, (PureCallOp, CallOp))]
+    return [op for op in ops_within(function) if type(op) is PureCallOp or type(op) is CallOp]
 
 
 def callee_of(op: Operation) -> str:

@@ -36,7 +36,7 @@ def run(module: ModuleOp, options: TransformOptions) -> None:
             op = block.first_op
             while op is not None:
                 before, following = op.prev_op, op.next_op
-                if isinstance(op, LoopOp):
+                if type(op) is LoopOp:
                     _lower(op, constants, options)
                     # a loop of one iteration leaves its body, loops included, in this very block
                     following = block.first_op if before is None else before.next_op

@@ -31,7 +31,7 @@ def _block(block: Block, known: dict[Key, SSAValue], constants: Constants) -> No
     op = block.first_op
     while op is not None:
         following = op.next_op
-        if isinstance(op, ApplyIndexingOp):
+        if type(op) is ApplyIndexingOp:
             replace(op, lower(op, Builder(block, constants, before=op, known=known)))
         for region in op.regions:
             for inner in region.blocks:
@@ -47,7 +47,7 @@ def drop_unused(block: Block) -> None:
         for region in op.regions:
             for inner in region.blocks:
                 drop_unused(inner)
-        if isinstance(op, ApplyIndexingOp) and all(r.first_use is None for r in op.results):
+        if type(op) is ApplyIndexingOp and all(r.first_use is None for r in op.results):
             erase(op)
         op = previous
 

@@ -38,6 +38,7 @@ _DIVISIONS: dict[type[Operation], type[Operation]] = {  # what does the same to 
     arith.RemUIOp: arith.RemUIOp,
     arith.RemSIOp: arith.RemUIOp,
 }
+_SIMPLIFIED = frozenset({*_FOLD, *_DIVISIONS, arith.CmpiOp, arith.SelectOp})
 
 
 def run(module: ModuleOp, options: TransformOptions) -> None:
@@ -53,9 +54,9 @@ def _block(block: Block, constants: Constants, ranges: Ranges) -> None:
         for region in op.regions:
             for inner in region.blocks:
                 _block(inner, constants, ranges)
-        if isinstance(op, scf.IfOp):
+        if type(op) is scf.IfOp:
             following = _if(op, block, constants) or following
-        elif len(op.results) == 1:
+        elif type(op) in _SIMPLIFIED and len(op.results) == 1:
             new = _simplify(op, Builder(block, constants, before=op, known={}), ranges)
             if new is not None:
                 replace(op, [new])
@@ -63,16 +64,13 @@ def _block(block: Block, constants: Constants, ranges: Ranges) -> None:
 
 
 def _simplify(op: Operation, builder: Builder, ranges: Ranges) -> SSAValue | None:
-    kind = type(op)
-    if kind in _FOLD:
+    if type(op) in _FOLD:
         return _binary(op, builder) or _bounded(op, ranges)
-    if kind in _DIVISIONS:
+    if type(op) in _DIVISIONS:
         return _division(op, builder, ranges)
-    if isinstance(op, arith.CmpiOp):
+    if type(op) is arith.CmpiOp:
         return _compare(op, builder, ranges)
-    if isinstance(op, arith.SelectOp):
-        return _select(op)
-    return None
+    return _select(op) if type(op) is arith.SelectOp else None
 
 
 def _binary(op: Operation, builder: Builder) -> SSAValue | None:
