@@ -9,7 +9,6 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from xdsl.dialects.builtin import UnitAttr
 from xdsl.ir import Attribute, Block, Operation, SSAValue
 
 from heron.codegen.llvm.declarations import Declarations
@@ -42,7 +41,7 @@ class Emitter:
     __slots__ = (
         "out", "names", "label", "counter", "needed", "declared", "defined", "metadata", "index_bits", "flags",
         "everywhere", "native", "types", "geometry", "yielded", "kernels", "kept", "bf16",
-        "default_bits", "called", "loops", "calls", "is_calling", "items", "marks",
+        "default_bits", "called", "loops", "copies", "calls", "is_calling", "items", "marks",
     )  # fmt: skip
 
     def __init__(self, index_bits: int, native: frozenset[str], declared: Declarations) -> None:
@@ -53,6 +52,7 @@ class Emitter:
         self.needed: set[str] = set()
         self.called: list[str] = []  # library functions, in the order of the calls
         self.loops = 0  # how many were written
+        self.copies = 0  # calls of long library functions that loops get when LLVM writes them out
         self.calls: Calls | None = None  # which functions call the library; None: all have copies of it
         self.is_calling = False  # whether this function does
         self.marks: list[tuple[int, Operation]] | None = None  # where in `out` the text of each op begins, if asked
@@ -175,5 +175,4 @@ def unsupported(op: Operation) -> HeronError:
 
 def is_set(op: Operation, key: str) -> bool:
     """True when a unit or true attribute of that name is on the op."""
-    found = op.attributes.get(key)
-    return isinstance(found, UnitAttr) or found is not None
+    return key in op.attributes

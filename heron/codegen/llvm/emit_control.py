@@ -65,13 +65,14 @@ def _for(e: Emitter, op: scf.ForOp) -> None:
         e.out.append(f"  {test} = icmp slt {text} {names[0]}, {bound}")
         e.out.append(f"  br i1 {test}, label %{body}, label %{done}")
         e.start(body)
-    calls, loops = len(e.called), e.loops
+    calls, loops, copies = len(e.called), e.loops, e.copies
     e.block(block)
     is_innermost, called = e.loops == loops, e.called[calls:]
     if is_innermost and _is_written_out(e, op, len(e.out) - phis, called):  # the loop around is the innermost then
         metadata = f", !llvm.loop {e.distinct_metadata(_whole(e))}"
+        e.copies += sum(map(is_long, called)) * (_known_steps(e, op) - 1)
     else:
-        metadata = _loop_metadata(e, op, called if is_innermost else ())
+        metadata = _loop_metadata(e, op, called if is_innermost else (), e.copies - copies)
         e.loops += 1
     advanced = [e.fresh(), *(e.yielded if carried else [])]
     e.out.append(f"  {advanced[0]} = add nsw {text} {names[0]}, {e.names[step]}")
@@ -107,14 +108,14 @@ def _surely_runs(lower: str, upper: str) -> bool:
     return lower.isdecimal() and upper.isdecimal() and int(lower) < int(upper)
 
 
-def _loop_metadata(e: Emitter, op: Operation, calls: Sequence[str] = ()) -> str:
+def _loop_metadata(e: Emitter, op: Operation, calls: Sequence[str] = (), copies: int = 0) -> str:
     """``heron.unroll`` = N (0 or 1: never), ``heron.vectorize`` = N lanes (0 or 1: never), ``heron.full_unroll``,
     ``heron.mask_rest``: vectors to the end where the machine has masks.
 
-    ``calls``: library functions an innermost loop calls.
+    ``calls``: library functions an innermost loop calls. ``copies``: more calls of them, in copies of a loop in it.
     """
     unroll, vectorize = op.attributes.get("heron.unroll"), op.attributes.get("heron.vectorize")
-    hints = _long_functions(e, op) if calls and any(map(is_long, calls)) else []
+    hints = _long_functions(e, op, copies) if calls and any(map(is_long, calls)) else []
     if not hints and is_set(op, "heron.mask_rest") and e.calls is not None and e.calls.has_masks:
         hints = [e.metadata_node(_MASKED)] if len(op.operands) == 3 else []
     if isinstance(unroll, IntegerAttr):
@@ -140,8 +141,9 @@ def _whole(e: Emitter) -> str:
     return e.metadata_node('!"llvm.loop.unroll.full"')
 
 
-def _long_functions(e: Emitter, op: Operation) -> list[str]:
-    """Two vectors of a long function at a time keep the processor busy; more are only more code.
+def _long_functions(e: Emitter, op: Operation, copies: int) -> list[str]:
+    """Two vectors of a long function at a time keep the processor busy; more are only more code, and so are two where
+    `copies` of the function do not wait for each other.
 
     Steps left over from whole vectors would cost as much as a vector each. The last vector of a short loop is a part
     of one instead, where the machine has masks. Such a loop may read a column of an array to its end, too. A loop that
@@ -149,7 +151,8 @@ def _long_functions(e: Emitter, op: Operation) -> list[str]:
     """
     steps = _steps(e, op)
     masked = e.calls is not None and 0 < steps < _SHORT and _may_mask(e.calls, op, steps)
-    hints = [f'!"llvm.loop.interleave.count", i32 {1 if masked and steps < _SHORTER else 2}']
+    alone = copies > 1 or masked and steps < _SHORTER
+    hints = [f'!"llvm.loop.interleave.count", i32 {1 if alone else 2}']
     if masked:
         hints.append(_MASKED)
     return [e.metadata_node(hint) for hint in hints]

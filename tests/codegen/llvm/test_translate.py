@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ctypes
+import re
 
 import numpy as np
 import pytest
@@ -373,6 +374,12 @@ def test_loops_of_few_steps_are_written_out(k: int, op: str) -> None:
     assert exe.stage("llvm").count("llvm.loop.unroll.full") == 1
     if k == 2:
         assert "subps" in exe.stage("asm")  # of vectors; of numbers: subss
+
+
+@pytest.mark.parametrize(("k", "vectors"), [(2, 2), (3, 1), (4, 1)])
+def test_copies_of_a_function_take_one_vector_at_a_time(k: int, vectors: int) -> None:
+    text = compile(short(300, k, "tanh(d)"), "cpu").stage("llvm")
+    assert re.findall(r'interleave.count", i32 (\d)', text) == [str(vectors)]
 
 
 @pytest.mark.parametrize(("n", "k"), [(37, 5), (7, 2), (11, 3)])
