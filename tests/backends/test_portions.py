@@ -9,11 +9,13 @@ import numpy as np
 import pytest
 
 import heron
-from heron import HeronError, Options
+from heron import HeronError, Options, targets
+from heron.backends.compiler import Compilation
 from heron.backends.cpu import machine, portions
 from heron.backends.cpu.compilers import Compilers
 from heron.codegen.llvm.jit import Jit
 from heron.runtime.cpu.executable import CpuExecutable
+from heron.trace import Trace
 
 PROGRAM = """HloModule m
 
@@ -72,7 +74,7 @@ def run(made: CpuExecutable) -> list[bytes]:
 
 @pytest.fixture
 def small_portions(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(portions, "_OPS", 1)
+    monkeypatch.setattr(portions, "_PORTION", 1)
 
 
 def objects(monkeypatch: pytest.MonkeyPatch, processors: int) -> tuple[dict[str, bytes], CpuExecutable]:
@@ -100,7 +102,7 @@ def test_code_does_not_depend_on_the_number_of_processors(monkeypatch: pytest.Mo
 
 def test_values_do_not_depend_on_portions(monkeypatch: pytest.MonkeyPatch) -> None:
     whole = run(build(threads=2))
-    monkeypatch.setattr(portions, "_OPS", 1)
+    monkeypatch.setattr(portions, "_PORTION", 1)
     assert run(build(threads=2)) == run(build(threads=1)) == whole
 
 
@@ -115,6 +117,25 @@ def test_what_is_in_which_module() -> None:
         r"(?m)call void @(\S+)\(.*, i64 0, i64 1\)$", text[text.index("define internal void @heron_loop") :]
     )
     assert called and not {f"{name}.whole" for name in called} & entries
+
+
+def test_portions_are_of_about_one_size_the_largest_first() -> None:
+    """Two kernels are two portions: none waits for the other while a processor is idle."""
+    lines = [f"  x{n} = f32[{n + 2},999] parameter({n})" for n in range(9)]
+    for n in range(9):  # kernels of 1 to 9 functions each
+        lines += [f"  y{n}_{k} = f32[{n + 2},999] tanh({f'y{n}_{k - 1}' if k else f'x{n}'})" for k in range(n + 1)]
+    for count in (2, 9):
+        shapes = ", ".join(f"f32[{n + 2},999]" for n in range(count))
+        roots = ", ".join(f"y{n}_{n}" for n in range(count))
+        body = [line for line in lines if int(line.strip()[1]) < count]
+        text = "\n".join(["HloModule m", "", "ENTRY e {", *body, f"  ROOT t = ({shapes}) tuple({roots})", "}", ""])
+        compilation = Compilation(heron.parse(text), targets.get("cpu"), Options(), Trace())
+        uses = compilation.lowered.kernels
+        here, apart = portions.portions(uses)
+        sizes = [sum(portions._size(use) for use in portion.uses.values()) for portion in apart]
+        largest = max(map(portions._size, uses.values()))
+        assert not here.uses and len(apart) >= 2 and sizes == sorted(sizes, reverse=True)
+        assert max(sizes) - min(sizes) <= largest
 
 
 def test_a_program_of_one_kernel_is_one_module() -> None:

@@ -8,14 +8,20 @@ without the others, with the program where its own kernels are of this kind, too
 from __future__ import annotations
 
 from collections.abc import Collection
+from heapq import heappop, heappush
 from typing import NamedTuple
 
 from heron.backends.lower import KernelUse
 from heron.codegen.ir.editing import ops_within
 from heron.codegen.native.program import melts
+from heron.codegen.transforms.lib.math_names import FUNCTIONS
 
-#: MLIR ops that make a portion. LLVM takes half a millisecond for one, and two for a module however small it is
-_OPS = 60
+#: what LLVM's time for a kernel is estimated by, in a twelfth of a millisecond each: a kernel takes as long as so many
+#: MLIR ops, however small it is, and a mathematical function as so many
+_KERNEL, _FUNCTION = 40, 25
+#: ops that make a portion, and those that are worth two, which two threads compile side by side. LLVM takes two
+#: milliseconds for a module with nothing in it
+_PORTION, _PAIR = 160, 140
 
 
 class Portion(NamedTuple):
@@ -31,7 +37,7 @@ def portions(
     """The kernels that stay with the program, and the portions of the others; ``quick`` are those without optimiser.
     ``computes``: the program itself is for the optimiser.
 
-    Where there would be one portion, all stay: it would only be one module more.
+    Where there would be one portion, it stays with the program: it would only be one module more.
     """
     own = {name: use for name, use in uses.items() if melts(use.kernel)}
     slow = {name: use for name, use in uses.items() if name not in own and name not in quick}
@@ -47,12 +53,20 @@ def portions(
 
 
 def _cut(uses: dict[str, KernelUse]) -> list[Portion]:
-    found: list[Portion] = []
-    room = 0
-    for name, use in uses.items():
-        if room <= 0:
-            found.append(Portion({}, quick=False))
-            room = _OPS
-        found[-1].uses[name] = use
-        room -= len(ops_within(use.kernel.module))
-    return found
+    """Portions of about the same size, the largest first: each kernel, by falling size, goes to the smallest so far."""
+    sizes = {name: _size(use) for name, use in uses.items()}
+    total = sum(sizes.values())
+    count = min(len(uses), max(round(total / _PORTION), 2 if total >= _PAIR else 1))
+    found: list[list[str]] = [[] for _ in range(count)]
+    filled = [(0, n) for n in range(count)]
+    for name in sorted(sizes, key=lambda name: -sizes[name]):
+        size, n = heappop(filled)
+        found[n].append(name)
+        heappush(filled, (size + sizes[name], n))
+    order = [n for _, n in sorted(filled, key=lambda at: (-at[0], at[1]))]
+    return [Portion({name: use for name, use in uses.items() if name in found[n]}, quick=False) for n in order]
+
+
+def _size(use: KernelUse) -> int:
+    ops = ops_within(use.kernel.module)
+    return _KERNEL + len(ops) + _FUNCTION * sum(type(op) in FUNCTIONS for op in ops)

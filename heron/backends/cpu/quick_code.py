@@ -20,7 +20,7 @@ from heron.runtime.thunks import LapackThunk, Sequence, Thunk, WhileThunk, walk
 from heron.trace import Decision
 
 #: seconds of a call of the program that one kernel may take, and all of these kernels together
-_EACH, _TOGETHER = 0.3e-6, 1.5e-6
+_EACH, _TOGETHER = 0.5e-6, 2.5e-6
 #: seconds of a multiplication in a small matrix
 _MULTIPLICATION = 1e-9
 
