@@ -194,7 +194,7 @@ def _cut_at_edges(
     roots: Iterable[Instruction], dims: tuple[int, ...], borders: set[int]
 ) -> tuple[Instruction | None, int]:
     """Adds the borders between padding and the rest, along the innermost dimension in which loops over both would not
-    be vectorised; the first padded op that the roots are computed from, and that dimension."""
+    be vectorised; the first padded op that the roots are computed from, or what shows it, and that dimension."""
     long = [d for d, n in enumerate(dims) if n > 1]
     if not long or prod(dims) < MIN_PADDED:
         return None, -1
@@ -202,50 +202,73 @@ def _cut_at_edges(
     padded = list(_padded(roots, dims))
     for d in reversed(narrow):
         hero = None
-        for i in padded:
-            begin, end = _INSIDE[i.opcode](i, d)
-            if begin < end and (begin > 0 or end < dims[d]):
-                hero = hero or i
-                borders |= {0, begin, end, dims[d]}
+        for seen in padded:
+            found = {edge - seen.starts[d] for edge in _EDGES[seen.i.opcode](seen.i, d)}
+            within = {edge for edge in found if 0 < edge < dims[d]}
+            if within:
+                hero = hero or seen.by
+                borders |= {0, dims[d], *within}
         if hero is not None:
             return hero, d
     return None, -1
 
 
-def _padded(roots: Iterable[Instruction], dims: tuple[int, ...]) -> Iterator[Instruction]:
-    """The pads and windows that `roots` are computed from element by element."""
-    seen: set[Instruction] = set()
-    stack = list(roots)[::-1]
+class _Padded(NamedTuple):
+    """An op with edges inside it, of which roots show the elements from ``starts`` on. ``by``: it or a slice of it."""
+
+    i: Instruction
+    starts: tuple[int, ...]
+    by: Instruction
+
+
+def _padded(roots: Iterable[Instruction], dims: tuple[int, ...]) -> Iterator[_Padded]:
+    """The pads, windows and slices of concatenations that `roots` are computed from element by element."""
+    seen: set[tuple[Instruction, tuple[int, ...]]] = set()
+    stack = [_Padded(r, (0,) * len(dims), r) for r in roots if r.shape.dims == dims][::-1]
     while stack:
-        i = stack.pop()
-        if i in seen or i.shape.dims != dims:
+        at = stack.pop()
+        if at[:2] in seen:
             continue
-        seen.add(i)
-        if i.opcode in _INSIDE:
-            yield i
+        seen.add(at[:2])
+        i = at.i
+        if i.opcode in _EDGES:
+            # loops over slices of a pad become vectors as they are, and joints are looked for in `_joints`
+            if (i.opcode == "concatenate") == (at.by is not i):
+                yield at
+        elif i.opcode == "slice" and all(step == 1 for _, _, step in i.slice):
+            starts = tuple(a + low for a, (low, _, _) in zip(at.starts, i.slice, strict=True))
+            stack.append(_Padded(i.operands[0], starts, i if at.by is i else at.by))
         elif is_pointwise(i):
-            stack.extend(reversed(i.operands))
+            same = [o for o in reversed(i.operands) if o.shape.dims == i.shape.dims]
+            stack.extend(_Padded(o, at.starts, o if at.by is i else at.by) for o in same)
 
 
-def _inside_pad(i: Instruction, d: int) -> tuple[int, int]:
+def _pad_edges(i: Instruction, d: int) -> tuple[int, ...]:
     size, n = i.operands[0].shape.dims[d], i.shape.dims[d]
     low, _, interior = i.padding[d]
-    return (0, n) if interior else (max(low, 0), min(low + size, n))
+    begin, end = max(low, 0), min(low + size, n)
+    return (begin, end) if not interior and begin < end else ()
 
 
-def _inside_window(i: Instruction, d: int) -> tuple[int, int]:
+def _window_edges(i: Instruction, d: int) -> tuple[int, ...]:
     size, n, w = i.operands[0].shape.dims[d], i.shape.dims[d], i.window[d]
     if w.base_dilation != 1:
-        return 0, n
+        return ()
     reach = (w.size - 1) * w.window_dilation
-    return -(-w.pad_low // w.stride), min(n, (size - 1 - reach + w.pad_low) // w.stride + 1)
+    begin, end = -(-w.pad_low // w.stride), min(n, (size - 1 - reach + w.pad_low) // w.stride + 1)
+    return (begin, end) if begin < end else ()
 
 
-#: the positions along a dimension at which an op reads no padding: from the first to below the second. All of them
-#: where it is not padded, or in steps
-_INSIDE: dict[str, Callable[[Instruction, int], tuple[int, int]]] = {
-    "pad": _inside_pad,
-    "reduce-window": _inside_window,
+def _joined_edges(i: Instruction, d: int) -> tuple[int, ...]:
+    return tuple(accumulate(o.shape.dims[d] for o in i.operands)) if d == i.dimensions[0] else ()
+
+
+#: the positions along a dimension at which an op goes on with something else: with padding or its operand, or with the
+#: next operand
+_EDGES: dict[str, Callable[[Instruction, int], tuple[int, ...]]] = {
+    "pad": _pad_edges,
+    "reduce-window": _window_edges,
+    "concatenate": _joined_edges,
 }
 
 

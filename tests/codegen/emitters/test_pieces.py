@@ -126,6 +126,15 @@ EDGES = [
         " ROOT r = (f32[9,38], f32[9,38]) tuple(a, m)",
         "1x1 + 1x1",
     ),
+    # an array and its first column, moved by slices
+    (
+        ["f32[20,40]"],
+        "e = f32[20,1] slice(p0), slice={[0:20], [0:1]}\n c = f32[20,41] concatenate(e, p0), dimensions={1}\n"
+        " a = f32[18,39] slice(c), slice={[0:18], [1:40]}\n b = f32[18,39] slice(c), slice={[2:20], [0:39]}\n"
+        " m = f32[18,39] slice(p0), slice={[1:19], [0:39]}\n s = f32[18,39] add(a, b)\n"
+        " ROOT r = f32[18,39] subtract(s, m)",
+        "2 + 1x1",
+    ),
     # nothing but padding
     (["f32[2]"], "z = f32[] constant(3)\n ROOT r = f32[300] pad(p0, z), padding=-1_299", "1 + 1"),
     # steps, dilation, an uneven end, padding in both dimensions
@@ -184,6 +193,32 @@ def test_windows_of_any_padding(data: st.DataObject) -> None:
         f"window={{size=1x{window} stride=1x{stride} pad=0_0x{low}_{high} rhs_dilate=1x{dilation}}}, to_apply=add"
     )
     check(source([f"f32[12,{size}]"], body), [whole_numbers(f"f32[12,{size}]")], parts=2)
+
+
+@given(st.data())
+@settings(max_examples=15)
+def test_slices_of_any_joined_arrays(data: st.DataObject) -> None:
+    """What a stencil reads beyond its edges: wrapped, mirrored or repeated, from one array or several."""
+    n, lines, cuts = 40, list[str](), list[str]()
+    for k in range(data.draw(st.integers(1, 3))):
+        widths = data.draw(st.lists(st.integers(1, n), min_size=1, max_size=3))
+        for m, width in enumerate(widths):
+            low = data.draw(st.integers(0, n - width))
+            lines.append(f"x{k}_{m} = f32[12,{width}] slice(p0), slice={{[0:12], [{low}:{low + width}]}}")
+        whole = n + sum(widths)
+        place = data.draw(st.integers(0, len(widths)))
+        names = [f"x{k}_{m}" for m in range(len(widths))]
+        joined = ", ".join([*names[:place], "p0", *names[place:]])
+        lines.append(f"c{k} = f32[12,{whole}] concatenate({joined}), dimensions={{1}}")
+        start, row = data.draw(st.integers(0, whole - 30)), data.draw(st.integers(0, 2))
+        cuts.append(f"s{k}")
+        lines.append(f"s{k} = f32[10,30] slice(c{k}), slice={{[{row}:{row + 10}], [{start}:{start + 30}]}}")
+    total = cuts[0]
+    for k, other in enumerate(cuts[1:]):
+        lines.append(f"t{k} = f32[10,30] add({total}, {other})")
+        total = f"t{k}"
+    body = "\n ".join([*lines, f"ROOT r = f32[10,30] negate({total})"])
+    check(source([f"f32[12,{n}]"], body), [whole_numbers(f"f32[12,{n}]")], parts=2)
 
 
 def test_concatenations_a_reshape_hides() -> None:
