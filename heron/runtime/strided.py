@@ -62,13 +62,23 @@ class StridedProducts:
         return size if size >= 0 else max((s.count for s in self.walks[-1 - size]), default=0)
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Loop:
     """A step of `walk` at a time, in which ``count`` products are summed, ``lhs`` and ``rhs`` elements apart."""
 
     walk: Walk
     lhs: int = 0
     rhs: int = 0
+
+    @cached_property
+    def products(self) -> int:
+        """The products of all its steps."""
+        return sum([s.count for s in self.walk])
+
+    @cached_property
+    def longest(self) -> int:
+        """The most products of a step."""
+        return max([s.count for s in self.walk], default=0)
 
 
 @dataclass(frozen=True)
@@ -120,6 +130,6 @@ class Tiling:
         """A short description."""
         rows = sum(len(rows.outs) for rows in self.rows)
         places = prod(len(loop.walk) for loop in self.loops)
-        longest = [max((s.count for s in loop.walk), default=0) for loop in self.loops]
-        steps = max((len(rows.steps) for rows in self.rows), default=0) * prod(longest)
+        longest = prod(loop.longest for loop in self.loops)
+        steps = max((len(rows.steps) for rows in self.rows), default=0) * longest
         return f"{places} sums of {rows}x{self.columns}x{steps}" + " by lanes" * self.lanewise

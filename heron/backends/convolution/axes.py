@@ -68,18 +68,21 @@ class Axis:
         """The output positions as rows, by the window positions they may meet (more than one kind if the input is
         dilated); None when there are too many.
         """
+        if self.aligned.all():
+            return (self._kind(list(range(len(self.aligned)))),) if len(self.aligned) else ()
         kinds: dict[bytes, list[int]] = {}
         for output, aligned in enumerate(self.aligned):
             kinds.setdefault(aligned.tobytes(), []).append(output)
         return tuple(self._kind(outputs) for outputs in kinds.values())
 
     def _kind(self, outputs: list[int]) -> Rows:
-        places = np.where(self.meets[outputs], self.places[outputs] * self.lhs, -1)
-        steps = tuple(
-            (int(w) * self.rhs, tuple(None if place < 0 else place for place in places[:, w].tolist()))
-            for w in np.flatnonzero(self.aligned[outputs[0]])
-        )
-        return Rows(tuple(o * self.out for o in outputs), steps)
+        window = np.flatnonzero(self.aligned[outputs[0]])
+        at = np.ix_(window, np.asarray(outputs))
+        lines: list[list[int | None]] = (self.places.T[at] * self.lhs).tolist()
+        for w, n in zip(*(found.tolist() for found in np.nonzero(~self.meets.T[at])), strict=True):
+            lines[w][n] = None
+        steps = zip((window * self.rhs).tolist(), map(tuple, lines), strict=True)
+        return Rows(tuple([o * self.out for o in outputs]), tuple(steps))
 
     def runs(self, over_window: bool) -> tuple[Walk, Pair] | None:
         """All meetings of one window position (or, `over_window`, of one output position) as one step; in it, the

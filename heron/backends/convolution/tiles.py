@@ -115,7 +115,7 @@ def _frame(i: Instruction) -> _Frame | None:
 
 def _made(loops: tuple[Loop, ...], rows: tuple[Rows, ...], columns: int, lanewise: bool, size: int) -> Tiling | None:
     assert len(loops) == LOOPS
-    summed = [max((s.count for s in loop.walk), default=0) for loop in loops[-SUMMED:]]
+    summed = [loop.longest for loop in loops[-SUMMED:]]
     inner = loops[-1]
     read = ((summed[-1] - 1) * inner.lhs + (columns if lanewise else 1)) * size
     if read > ZEROS and any(r.has_padding for r in rows):

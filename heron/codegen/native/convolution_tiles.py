@@ -65,8 +65,8 @@ def _cut(t: Tiling, lanes: int, every: int, vectors: int) -> Cut:
     last = every - (tiles - 1) * vectors
     *outer, inner = t.loops
     # what a step of the rows costs beyond its products, and how often they are done
-    times = prod(sum(s.count for s in loop.walk) for loop in outer)
-    inner_steps = sum(s.count for s in inner.walk)
+    times = prod(loop.products for loop in outer)
+    inner_steps = inner.products
     cycles, parts = 0.0, 0
     for rows in t.rows:
         count = len(rows.outs)
@@ -108,7 +108,7 @@ def write_tiles(w: ProgramWriter, t: Tiling, element: ElementType, lhs: Slice, r
     each = len(made.rows) if combinations * made.tiles >= _ITEMS else 1
     groups = ceil(len(made.rows) / each)
     items = groups * combinations * made.tiles
-    work = prod(max((s.count for s in loop.walk), default=0) for loop in t.loops) * max(len(r.steps) for r in t.rows)
+    work = prod(loop.longest for loop in t.loops) * max(len(r.steps) for r in t.rows)
     work *= made.vectors * made.lanes * each * max(len(r.outs) for r in made.rows)
     w.declare(DRIVER, f"void @{DRIVER}(ptr, i64, i64)", tile_code.driver_address)
     job = _Tables(w, t, element, made).job(each, groups)
@@ -121,11 +121,12 @@ class _Tables:
     def __init__(self, w: ProgramWriter, t: Tiling, element: ElementType, made: Cut) -> None:
         self.w, self.t, self.element, self.cut = w, t, element, made
         self.size = element.byte_size
+        self.functions: dict[tuple[int, bool], str] = {}
 
     def job(self, each: int, groups: int) -> str:
         t, made = self.t, self.cut
         summed = t.loops[-SUMMED:]
-        steps = max((s.count for s in summed[0].walk), default=0)
+        steps = summed[0].longest
         chunk = min(t.chunk, max(1, steps))
         width = made.vectors * made.lanes * self.size
         words: list[int | str] = [loop.lhs * self.size for loop in summed]
@@ -161,6 +162,12 @@ class _Tables:
         return found
 
     def function(self, rows: Rows, last: bool) -> str:
+        key = len(rows.outs), last
+        if key not in self.functions:
+            self.functions[key] = self._function(rows, last)
+        return self.functions[key]
+
+    def _function(self, rows: Rows, last: bool) -> str:
         made = self.cut
         if not last and made.tiles == 1:
             return "@" + DRIVER  # never called

@@ -5,7 +5,6 @@ from __future__ import annotations
 import hashlib
 from array import array
 from collections.abc import Iterable
-from itertools import groupby
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
@@ -26,9 +25,17 @@ def write_table(w: ProgramWriter, hint: str, words: Iterable[int | str]) -> str:
     if not w.has_tables:
         return f"@heron_{hint}"
     fields: list[tuple[str, str]] = []  # type and value
-    for is_symbol, part in groupby(words, key=lambda word: isinstance(word, str)):
-        run = list(part)
-        fields += [("ptr", str(word)) for word in run] if is_symbol else [_as_bytes(run)]
+    run: list[int] = []
+    for word in words:
+        if type(word) is int:
+            run.append(word)
+            continue
+        if run:
+            fields.append(_as_bytes(run))
+            run = []
+        fields.append(("ptr", str(word)))
+    if run:
+        fields.append(_as_bytes(run))
     kinds, values = ", ".join(kind for kind, _ in fields), ", ".join(" ".join(field) for field in fields)
     return _declare(w, w.name(f"@heron_{hint}_"), f"{{ {kinds} }} {{ {values} }}")
 
