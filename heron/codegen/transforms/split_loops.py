@@ -89,7 +89,7 @@ def _overwritten(function: FuncOp) -> set[SSAValue]:
 def _split(loop: scf.ForOp, constants: Constants, overwritten: set[SSAValue]) -> bool:
     body = loop.body.block
     inside = ops_within(loop)[1:]
-    if any(isinstance(op, scf.ForOp) for op in inside) or not _is_long(loop):
+    if any(isinstance(op, scf.ForOp) for op in inside) or _rounds(loop) < MIN_ROUNDS:
         return False
     ifs = [op for op in inside if isinstance(op, scf.IfOp) and _wants(op)]
     tests = _tests(body, ifs)
@@ -120,8 +120,7 @@ def _copies(
 ) -> None:
     """The loop up to each of `ends`, one after the other; in each, from one of `starts` on, the tests are decided."""
     start, carried = loop.lb, list(loop.iter_args)
-    low, high = constant_value(loop.lb), constant_value(loop.ub)
-    rounds = SHORT if low is None or high is None else high - low
+    rounds = _rounds(loop)
     places: dict[Operation, int] = {t.op: n for n, t in enumerate(tests)}
     marked = [(n, places[op]) for n, op in enumerate(ops_within(loop)) if op in places]
     for first, end in zip(starts, ends, strict=True):
@@ -138,9 +137,18 @@ def _copies(
     replace(loop, carried)
 
 
-def _is_long(loop: scf.ForOp) -> bool:
+def _rounds(loop: scf.ForOp) -> int:
+    """The most rounds that a loop has: of one over work items as many as its indices allow; 0: unknown, or by steps."""
     low, high, step = (constant_value(v) for v in (loop.lb, loop.ub, loop.step))
-    return step == 1 and (low is None or high is None or high - low >= MIN_ROUNDS)
+    if step != 1:
+        return 0
+    if low is not None and high is not None:
+        return high - low
+    variable = loop.body.block.args[0]
+    for use in variable.uses:
+        if isinstance(use.operation, ApplyIndexingOp) and use.index < len(use.operation.map.dims):
+            return use.operation.map.dims[use.index].hi + 1
+    return 0
 
 
 def _wants(op: scf.IfOp) -> bool:

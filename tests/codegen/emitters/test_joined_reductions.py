@@ -29,7 +29,7 @@ WINDOWS = joined(["f32[1,6,70]"] * 13, "f32[13,6,70]", "f32[6,70]", 0)
 CASES = [
     WINDOWS,
     joined(["f32[2,6,70]"] * 20, "f32[40,6,70]", "f32[6,70]", 0, "maximum"),
-    joined(["f32[9,20]", "f32[9,33]", "f32[9,1]"], "f32[9,54]", "f32[9]", 1),
+    joined(["f32[29,20]", "f32[29,33]", "f32[29,1]"], "f32[29,54]", "f32[29]", 1),
     joined(["f32[9,20,3]", "f32[9,33,3]"], "f32[9,53,3]", "f32[9,3]", 1),
     joined(["f32[30,90]", "f32[0,90]", "f32[7,90]"], "f32[37,90]", "f32[90]", 0),
 ]
@@ -52,6 +52,12 @@ def test_each_operand_has_a_loop_of_its_own(source: str) -> None:
 def test_a_long_sum_of_a_concatenation_is_still_cut_for_accuracy() -> None:
     source = joined(["f32[900,70]", "f32[700,70]"], "f32[1600,70]", "f32[70]", 0)
     check(source, values(source), rtol=1e-5, atol=1e-3, parts=2)
+
+
+def test_few_elements_have_one_loop() -> None:
+    source = joined(["f32[9,20]", "f32[9,33]", "f32[9,1]"], "f32[9,54]", "f32[9]", 1)
+    assert "scf.if" in str(emit_fusion(root_fusion(source), "k", targets.get("cpu")).module)
+    check(source, values(source), rtol=1e-5, atol=1e-4)
 
 
 def test_too_many_operands_share_a_loop() -> None:

@@ -131,3 +131,15 @@ def test_branches_that_write() -> None:
     )
     shapes = ["f32[50]", "f32[40]"]
     check(source(shapes, body), [array(s) for s in shapes])
+
+
+@pytest.mark.parametrize("size, splits", [(20, False), (400, True)])
+def test_loops_over_work_items(size: int, splits: bool) -> None:
+    """Their bounds are known when they run; how many there are at most, their indices tell."""
+    body = (
+        f"c = s32[{2 * size}] concatenate(p0, p0), dimensions={{0}}\n"
+        f" d = s32[{size}] dynamic-slice(c, p1), dynamic_slice_sizes={{{size}}}\n ROOT r = s32[{size}] negate(d)"
+    )
+    shapes = [f"s32[{size}]", "s32[]"]
+    assert ("scf.if" in split(shapes, body)) != splits
+    check(source(shapes, body), [values(s, 7) for s in shapes], parts=3)

@@ -27,6 +27,8 @@ from heron.targets import Target
 
 #: instructions of a kernel whose code may be repeated for several rows
 SMALL = 12
+#: elements that are worth a loop for each operand of a concatenation
+MANY = 1024
 #: bytes of arrays that no cache near a core holds
 LARGE = 4 << 20
 
@@ -117,8 +119,8 @@ class Cut:
 
     @staticmethod
     def of(reduction: Reduction, walked: Sequence[Axis], target: Target) -> Cut | None:
-        """The cut of a reduction whose axes are `walked`, if there is one and its code is not too much. Not on GPUs."""
-        if target.is_gpu:
+        """The cut of a reduction whose axes are `walked`, if it is worth its code. Not on GPUs."""
+        if target.is_gpu or prod(reduction.sizes) < MANY:
             return None
         dims = reduction.arrays[0].shape.dims
         dimension, borders = joined_at(reduction.arrays, dims, code_limit(target))
