@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from heron.hlo.facts import root_parts
 from heron.hlo.ir.module import Module
 from heron.hlo.text import parse
 from heron.passes.framework.context import PassContext
@@ -215,3 +216,29 @@ def test_masks_are_made_where_they_are_needed() -> None:
   m = pred[64,64]{1,0} compare(s, g), direction=GE"""
     module, told = fuse(entry(text.format(mask=costly)))
     assert kernels(module) == 2
+
+
+def test_numbers_are_no_arrays_where_kernels_are_full() -> None:
+    """A kernel that may have no more code reads a number, not an array that is full of it."""
+    lines = ["x = f32[1000] parameter(0)", "s = f32[40] parameter(1)"]
+    for k in range(40):
+        lines += [
+            f"n{k} = f32[1] slice(s), slice={{[{k}:{k + 1}]}}",
+            f"m{k} = f32[] reshape(n{k})",
+            f"b{k} = f32[1000] broadcast(m{k}), dimensions={{}}",
+        ]
+    for chain in "yz":
+        total = "x"
+        for k in range(40):
+            lines += [
+                f"p{chain}{k} = f32[1000] multiply(b{k if chain == 'y' else 39 - k}, {total})",
+                f"{chain}{k} = f32[1000] sine(p{chain}{k})",
+            ]
+            total = f"{chain}{k}"
+    lines.append("ROOT r = (f32[1000], f32[1000]) tuple(y39, z39)")
+    text = "HloModule m\nENTRY e {\n" + "\n".join(lines) + " }"
+    module, _, _ = assert_survives(text, FUSED)
+    kernels = [i for i in module.entry.instructions if i.opcode == "fusion"]
+    stored = [o.opcode for i in kernels for o in root_parts(i.calls)]
+    assert stored.count("sine") > 2, "two kernels would have too much code"
+    assert "broadcast" not in stored

@@ -225,7 +225,9 @@ class Planner:
         if i in self._reads_old(group.root):
             return "it is computed from what the kernel overwrites"
         most = self.limits.code.most
-        if not made_of_nothing(i) and (group.is_full or group.code_with(i, users, self._code_below) > most):
+        if not (made_of_nothing(i) or _spreads_number(i)) and (
+            group.is_full or group.code_with(i, users, self._code_below) > most
+        ):
             group.is_full = True  # what comes next stays out, too: the kernel ends at values that lie side by side
             return f"the kernel would become more than {most:.0f} LLVM instructions"
         return ""
@@ -245,6 +247,11 @@ def made_of_nothing(i: Instruction) -> bool:
             return False
         work.extend(o.operands)
     return True
+
+
+def _spreads_number(i: Instruction) -> bool:
+    """Whether a kernel reads a number where it would read an array that is full of it: that is no more code."""
+    return i.opcode == "broadcast" and i.operands[0].shape.is_scalar
 
 
 def _depending(root: Instruction, sources: set[Instruction]) -> set[Instruction]:
