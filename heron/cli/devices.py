@@ -41,7 +41,7 @@ devices_option = click.option(
 
 
 def counts(module: Module, devices: tuple[int | None, int] | None) -> tuple[int, int]:
-    """Replicas and partitions."""
+    """Replicas and partitions. A number of devices alone are partitions where the program is for such."""
     if devices is None:
         return module.replica_count, module.num_partitions
     replicas, count = devices
@@ -49,8 +49,16 @@ def counts(module: Module, devices: tuple[int | None, int] | None) -> tuple[int,
         return replicas, count
     if count == module.replica_count * module.num_partitions:
         return module.replica_count, module.num_partitions
-    channels = any(i.attrs.get("channel_id") is not None for c in module.computations for i in c.instructions)
-    return (1, count) if channels or module.num_partitions > 1 else (count, 1)
+    return (1, count) if module.num_partitions > 1 or _has_partitions(module) else (count, 1)
+
+
+def _has_partitions(module: Module) -> bool:
+    """Whether a program whose header does not say so is for partitions: values are sharded, or channels lead across."""
+    from heron.passes.sharding.model import shardy_form, tile_form
+
+    instructions = (i for c in module.computations for i in c.instructions)
+    channels = any(i.attrs.get("channel_id") is not None for i in instructions)
+    return channels or max(shardy_form.device_count(module), tile_form.device_count(module)) > 1
 
 
 def with_counts(module: Module, devices: tuple[int | None, int] | None) -> Module:

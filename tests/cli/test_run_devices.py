@@ -48,3 +48,25 @@ def test_compile_for_devices(tmp_path: Path) -> None:
     program.write_text(SHIFT.replace(", num_partitions=3", ""))
     made = heron("compile", program, "--devices", "3", "--to", "thunks")
     assert made.code == 0 and "collective-permute 1 x 3 devices" in made.out
+
+
+SHARDED = """module @m {
+  sdy.mesh @mesh = <["x"=2, "y"=2]>
+  func.func @main(%a: tensor<8x8xf32> {sdy.sharding = #sdy.sharding<@mesh, [{"x"}, {AXIS}]>}) -> tensor<8x8xf32> {
+    %0 = stablehlo.negate %a : tensor<8x8xf32>
+    return %0 : tensor<8x8xf32>
+  }
+}"""
+
+
+def test_devices_of_a_program_whose_shardings_alone_say_that_there_are_several(tmp_path: Path) -> None:
+    """They are its partitions: as replicas they would each do all of the work, and nobody would read the shardings."""
+    program = tmp_path / "m.mlir"
+    program.write_text(SHARDED.replace("AXIS", '"y"'))
+    right = heron("run", program, "--devices", "4", "--random", "0", "--json")
+    assert right.code == 0 and json.loads(right.out)["outputs"][0]["shape"] == [8, 8]
+    wrong = heron("run", program, "--devices", "8", "--random", "0")
+    assert wrong.code == 2 and "HLO027" in wrong.err and "a mesh of 4 devices in a program for 8" in wrong.err
+    program.write_text(SHARDED.replace("AXIS", '"z"'))
+    unknown = heron("run", program, "--devices", "4", "--random", "0")
+    assert unknown.code == 2 and "an axis of the mesh (x, y), found '\"z\"'" in unknown.err

@@ -165,7 +165,7 @@ class SharedLaunch:
                 raise HeronError(
                     "RUN082",
                     f"process {p} has ended{' without a word' * other.is_lost}, and '{self.title.name}' needs it",
-                    why=f"process {self.channel.rank} waits at {place}"
+                    why=f"process {self.channel.rank} waits at {place} of '{self.title.name}'"
                     + "; a signal has killed the other, or it left without its exit functions" * other.is_lost,
                     hint=f"see what process {p} printed",
                 )

@@ -157,7 +157,7 @@ def lost() -> None:
         os.kill(os.getpid(), signal.SIGKILL)
     error = refused(lambda: run(dies if is_inside else program), "RUN082")
     assert error.what == "process 1 has ended without a word, and 'm' needs it" and time.monotonic() - began < 10, error
-    place = "process 0 waits at " + ("all-reduce '" if is_inside else "the start;")
+    place = "process 0 waits at " + ("all-reduce '" if is_inside else "the start of 'm';")
     assert (error.why or "").startswith(place), error
 
 
