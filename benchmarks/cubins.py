@@ -1,14 +1,16 @@
 """``python -m benchmarks.cubins [NAME…]``: every program to machine code for a GPU, with libraries and Triton.
 
 No GPU is needed: NVIDIA's assembler and Triton make the code. Launches count each place in a program once. With
-``--zoo`` the programs are those of `benchmarks.zoo` whose name or theme has a NAME, at the largest of their sizes.
+``--zoo`` the programs are those of `benchmarks.zoo` whose name or theme has a NAME, at the largest of their sizes, with
+``--reach`` those of `tests.gpu.reach`.
 """
 
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from functools import partial
 
 import click
 
@@ -46,12 +48,25 @@ class Row:
     error: str = ""
 
 
-def build(name: str, target: Target, small: bool = False, zoo: bool = False) -> Row:
+def workload(name: str, small: bool = False) -> tuple[Module, Options]:
+    """A program of the workloads, and the options it is compiled with."""
+    return heron.parse(programs.path(name, small, "cuda").read_text()), Options()
+
+
+def reaching(name: str, small: bool = False) -> tuple[Module, Options]:
+    """A program for a part of the GPU path that no workload needs."""
+    from tests.gpu.reach import PROGRAMS
+
+    case = PROGRAMS[name]
+    return case.module(full=not small), case.options
+
+
+def build(name: str, target: Target, source: Callable[[str], tuple[Module, Options]] = workload) -> Row:
     """A program's figures; what does not compile has its error."""
     row, begin = Row(name), time.perf_counter()
     try:
-        module = lowered(name) if zoo else heron.parse(programs.path(name, small, "cuda").read_text())
-        executable = compile(module, target, Options(triton="on"), Trace())
+        module, options = source(name)
+        executable = compile(module, target, replace(options, triton="on"), Trace())
         assert isinstance(executable, CompiledGpu)
         program = executable.program
         groups = [image for image in program.images if any(unit in image.ptx for unit in _GROUPS)]
@@ -71,7 +86,7 @@ def build(name: str, target: Target, small: bool = False, zoo: bool = False) -> 
     return row
 
 
-def lowered(name: str) -> Module:
+def lowered(name: str) -> tuple[Module, Options]:
     """A program of the zoo, as JAX lowers it for a GPU."""
     import jax
 
@@ -80,7 +95,7 @@ def lowered(name: str) -> Module:
     program = named(name)
     with jax.enable_x64(program.wide):
         function, arguments = program.make()
-        return heron.from_jax(function, *arguments, platform="cuda")
+        return heron.from_jax(function, *arguments, platform="cuda"), Options()
 
 
 def largest_sizes(words: Sequence[str]) -> list[str]:
@@ -106,10 +121,15 @@ def table(rows: Sequence[Row]) -> Iterator[str]:
 @click.option("--target", default="sm_90", show_default=True)
 @click.option("--small/--full", default=False, help="The scaled-down programs.")
 @click.option("--zoo", is_flag=True, help="Programs of the zoo, at their largest sizes.")
-def main(names: tuple[str, ...], target: str, small: bool, zoo: bool) -> None:
+@click.option("--reach", is_flag=True, help="Programs of tests.gpu.reach.")
+def main(names: tuple[str, ...], target: str, small: bool, zoo: bool, reach: bool) -> None:
+    from tests.gpu.reach import PROGRAMS
+
+    every = largest_sizes(names) if zoo else names or (tuple(PROGRAMS) if reach else programs.names())
+    source = lowered if zoo else partial(reaching if reach else workload, small=small)
     rows: list[Row] = []
-    for name in largest_sizes(names) if zoo else names or programs.names():
-        rows.append(build(name, targets.get(target), small, zoo))
+    for name in every:
+        rows.append(build(name, targets.get(target), source))
         click.echo(f"{name}: {rows[-1].error or 'built'}", err=True)
     click.echo("\n".join(table(rows)))
     raise SystemExit(any(r.error for r in rows))

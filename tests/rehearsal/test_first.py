@@ -4,14 +4,17 @@ from __future__ import annotations
 
 import json
 import sys
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+import heron
+from heron.runtime.cuda.executable import CudaExecutable
 from tests.gpu import basics, first
 from tests.gpu.first import Rung, climb, ladder, rungs
-from tests.gpu.reach import PROGRAMS, check
+from tests.gpu.reach import PROGRAMS, check, misses
 from tests.rehearsal.compiling import rehearsed
 
 #: what is quick to compile; `python -m tests.gpu.first --rehearse` runs all
@@ -25,6 +28,15 @@ def test_programs_that_reach_a_part(name: str, monkeypatch: pytest.MonkeyPatch) 
     with rehearsed(memory=1 << 30) as recorder:
         wrong, facts = check(name, False, recorder)
     assert not wrong and not facts["refused"]
+
+
+@pytest.mark.parametrize("full", [False, True], ids=["small", "full"])
+@pytest.mark.parametrize("name", [n for n, case in PROGRAMS.items() if case.emitters or case.steps])
+def test_programs_have_the_part_that_they_are_for(name: str, full: bool) -> None:
+    """At both sizes: what is chosen depends on the size, and a GPU runs the larger one."""
+    case = PROGRAMS[name]
+    made = heron.compile(case.module(full), "sm_90", replace(case.options, triton="on"))
+    assert isinstance(made, CudaExecutable) and misses(case, made) == []
 
 
 def test_the_basics() -> None:
