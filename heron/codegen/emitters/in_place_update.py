@@ -60,7 +60,7 @@ def _emit_cpu(frame: Frame, found: Sequence[Instruction]) -> Kernel:
         if update.operands[1].shape.num_elements:
             frame.outputs[n : n + 1] = cpu_loops(frame, plan, first, total, [frame.outputs[n]], _body(frame, update, n))
         first += plan.items
-    return frame.finish(Launch(work_items=max(total, 1)), "dus", {"in place": str(frame.aliases)})
+    return frame.finish(Launch(work_items=total), "dus", {"in place": str(frame.aliases)})
 
 
 def _split_where_partial(runs: Sequence[Sequence[int]], update: Instruction) -> list[list[int]]:

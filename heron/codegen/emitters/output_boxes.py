@@ -42,7 +42,7 @@ def emit_cpu(frame: Frame, pieces: Sequence[Piece], emitter: str, notes: Mapping
     total = sum(plan.items for _, plan in plans)
     cpu_pieces(frame, pieces, plans, 0, total)
     loops = " + ".join("x".join(str(len(run)) for run in plan.runs) or "scalar" for _, plan in plans)
-    return frame.finish(Launch(work_items=max(total, 1)), emitter, {"loops": loops, **notes})
+    return frame.finish(Launch(work_items=total), emitter, {"loops": loops, **notes})
 
 
 def plan_piece(frame: Frame, piece: Piece, *beside: Piece) -> tuple[Space, CpuPlan]:

@@ -77,7 +77,7 @@ def emit(form: ScanForm) -> Kernel:
     if items:
         frame.outputs = item_loop(frame, items, 0, items, frame.outputs, _Emission(form, lanes).item)
     form_ = f"{lanes.width} scans of {form.scan.results} at a time"
-    return frame.finish(Launch(work_items=max(items, 1)), "scan", {"form": form_})
+    return frame.finish(Launch(work_items=items), "scan", {"form": form_})
 
 
 class _Emission:

@@ -30,7 +30,7 @@ def emit(frame: Frame, sort: SortCode) -> Kernel:
         frame.outputs = item_loop(
             frame, rows, 0, rows, frame.outputs, lambda row, t: MergedRow(sort, frame, row).sort(t)
         )
-    return frame.finish(Launch(work_items=max(sort.rows, 1)), "sort", {"form": f"merge sort of {sort.length}"})
+    return frame.finish(Launch(work_items=sort.rows), "sort", {"form": f"merge sort of {sort.length}"})
 
 
 def scratch_of(sort: SortCode, frame: Frame, halves: int) -> list[SSAValue]:

@@ -41,7 +41,7 @@ def emit(frame: Frame, sort: SortCode, keys: Sequence[Key]) -> Kernel:
     frame.outputs = item_loop(frame, rows, 0, rows, frame.outputs, row)
     bits = " and ".join(str(k.bits) for k in keys)
     form = f"radix sort of {sort.length} by {bits} bits, merge sort of rows with NaNs"
-    return frame.finish(Launch(work_items=max(rows, 1)), "sort", {"form": form})
+    return frame.finish(Launch(work_items=rows), "sort", {"form": form})
 
 
 def _nans(sort: SortCode, keys: Sequence[Key], frame: Frame, item: Expr, tensors: Sequence[SSAValue]) -> SSAValue:

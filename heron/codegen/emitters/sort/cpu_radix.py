@@ -40,9 +40,7 @@ def emit(frame: Frame, sort: SortCode, keys: Sequence[Key]) -> Kernel:
         frame, rows, 0, rows, frame.outputs, lambda row, t: RadixRow(sort, keys, frame, row).sort(t)
     )
     bits = " and ".join(str(k.bits) for k in keys)
-    return frame.finish(
-        Launch(work_items=max(rows, 1)), "sort", {"form": f"radix sort of {sort.length} by {bits} bits"}
-    )
+    return frame.finish(Launch(work_items=rows), "sort", {"form": f"radix sort of {sort.length} by {bits} bits"})
 
 
 @dataclass(frozen=True, slots=True)

@@ -55,7 +55,7 @@ def emit(frame: Frame, form: TransposeForm) -> Kernel:
             store(frame, members, cpu_loops(frame, loops, first, total, inits, elements(frame, members, space.at)))
             first += loops.items
     notes = {"tile": " + ".join(str(plan) for plan in tiled)}
-    return frame.finish(Launch(work_items=max(total, 1)), "transpose", notes)
+    return frame.finish(Launch(work_items=total), "transpose", notes)
 
 
 class _Tiles:
