@@ -43,6 +43,9 @@ def binding() -> ModuleType:
     # (a random number generator's rounds) it takes 18 times as long as all the rest of code generation. Addresses here
     # are a base and an index already; leaving it out makes the code of other kernels no worse.
     llvm.set_option("heron", "-disable-lsr")
+    # Loops that compute a checksum bit by bit would become lookups. The search for them follows each path through the
+    # selects of any loop of known length: a reduction by atan2 of 8-bit floats took it minutes.
+    llvm.set_option("heron", "-disable-loop-idiom-hashrecognize")
     return llvm
 
 

@@ -10,9 +10,11 @@ from pathlib import Path
 
 import pytest
 
+import heron
 from heron.codegen.llvm.code_cache import CodeCache
 from heron.codegen.llvm.jit import Jit, host, public_functions
 from heron.errors import HeronError
+from heron.options import Options
 
 DOUBLE = "define i32 @twice(i32 %x) {\n  %y = add i32 %x, %x\n  ret i32 %y\n}\n"
 
@@ -117,3 +119,18 @@ print(compile(300) - before)
 def test_a_compile_leaves_little_memory_behind() -> None:
     done = subprocess.run([sys.executable, "-c", _MANY], capture_output=True, text=True, check=True)
     assert int(done.stdout) < 8000  # pass managers that stay are 16,000 and more
+
+
+CHECKSUM = """HloModule m
+f { a = f8e4m3[] parameter(0)  b = f8e4m3[] parameter(1)  ROOT c = f8e4m3[] atan2(a, b) }
+ENTRY e {
+  x = f8e4m3[256,65] parameter(0)
+  y = f8e4m3[256,65] exponential(x)
+  zero = f8e4m3[] constant(0)
+  ROOT r = f8e4m3[65] reduce(y, zero), dimensions={0}, to_apply=f
+}"""
+
+
+def test_no_loop_is_searched_for_a_checksum() -> None:
+    """LLVM followed each path through the selects of this one, and did not end."""
+    heron.compile(heron.parse(CHECKSUM), options=Options(cache=False, compile_timeout=60)).examine()
