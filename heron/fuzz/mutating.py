@@ -1,8 +1,9 @@
-"""Changes a program at random: parts of it go, sizes shrink, ops become others of the same form."""
+"""Changes a program at random: parts of it go, sizes shrink; ops become others of the same form, types or sizes too."""
 
 from __future__ import annotations
 
 from heron.fuzz.choices import Choices
+from heron.fuzz.everywhere import changed_everywhere
 from heron.hlo.ir.op import Op, Trait, all_ops
 from heron.reduce.case import Case
 from heron.reduce.draft import Draft
@@ -27,8 +28,10 @@ def mutated(case: Case, choices: Choices) -> Case:
 
 
 def _changed(case: Case, choices: Choices) -> Case | None:
-    draft = Draft(case, Recorded(case.module, case.inputs))
     try:
+        if choices.flag():
+            return changed_everywhere(case, choices)
+        draft = Draft(case, Recorded(case.module, case.inputs))
         done = _swap(draft, choices) if choices.flag() else _edit(draft, choices.one_of(_KINDS), choices)
         return draft.finish() if done else None
     except Exception:  # a change that cannot be made, whatever the reason

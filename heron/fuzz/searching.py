@@ -11,6 +11,7 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import field
 
+from heron.analysis.cost.program import is_open_ended
 from heron.fuzz.choices import RandomChoices
 from heron.fuzz.excuses import excuse
 from heron.fuzz.mutating import mutated
@@ -20,7 +21,7 @@ from heron.records import dataclass
 from heron.reduce.case import Case
 from heron.reduce.checks import REFERENCE, Differs, Finding
 from heron.reduce.checks.running import EVALUATOR, XLA
-from heron.reduce.pool import Pool
+from heron.reduce.pool import NO_END, Pool
 
 #: codes of errors that say what heron does not do: no faults
 REFUSALS = frozenset({"GEN001", "GEN002", "GEN011", "EVAL001"})
@@ -79,7 +80,7 @@ def hunt(
         while batch := [trial(plan, n) for n in itertools.islice(numbers, 2 * plan.jobs)]:
             found = pool.findings([t.case for t in batch], checks=[t.check for t in batch])
             tally.tried += len(batch)
-            tally.refused += sum(map(is_refused, found))
+            tally.refused += sum(is_refused(f) or is_endless(t.case, f) for t, f in zip(batch, found, strict=True))
             tally.seconds = time.monotonic() - begun
             on_batch(tally)
             for t, finding in _faults(batch, found):
@@ -107,10 +108,15 @@ def is_refused(finding: Finding) -> bool:
     return finding.kind == REFERENCE or (finding.kind == "error" and finding.sign in REFUSALS)
 
 
+def is_endless(case: Case, finding: Finding) -> bool:
+    """Whether a program is stopped whose loop may run for ever: a changed one often does."""
+    return finding.sign == NO_END and is_open_ended(case.module)
+
+
 def _faults(batch: Sequence[Trial], found: Sequence[Finding]) -> Iterator[tuple[Trial, Finding]]:
     for t, finding in zip(batch, found, strict=True):
         if finding.kind == "differs":
             if t.check.errors is not None or finding.amount >= _CLEARLY:
                 yield t, finding
-        elif finding.is_fault() and not is_refused(finding):
+        elif finding.is_fault() and not is_refused(finding) and not is_endless(t.case, finding):
             yield t, finding

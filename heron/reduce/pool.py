@@ -26,6 +26,9 @@ from heron.records import dataclass
 from heron.reduce.case import Case
 from heron.reduce.checks import LOST, Check, Finding
 
+#: what is said of a program that is stopped after its time
+NO_END = "no end in time"
+
 
 @dataclass
 class _Child:
@@ -113,9 +116,9 @@ class Pool:
             child.process.join()
             sign = _ending(child.process.exitcode or 0)
         else:
-            sign = "no end in time"
+            sign = NO_END
         self._remove(child)
-        return Finding(LOST, sign, text=f"{sign} ({self.seconds:g} s)" if sign == "no end in time" else sign)
+        return Finding(LOST, sign, text=f"{sign} ({self.seconds:g} s)" if sign == NO_END else sign)
 
     def _remove(self, child: _Child) -> None:
         self._children.remove(child)

@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from heron.fuzz.choices import RandomChoices
+from heron.fuzz.everywhere import changed_everywhere
 from heron.fuzz.excuses import excuse
 from heron.fuzz.mutating import mutated
 from heron.fuzz.searching import Hunt, trial
@@ -72,6 +73,23 @@ def test_changed_programs_are_valid(name: str) -> None:
         parse(changed.text, verify=True)
         texts.add(changed.text)
     assert len(texts) > 3
+
+
+def test_types_and_sizes_change_everywhere() -> None:
+    """A program of one type and one size stays one of one type and one size; its inputs fit."""
+    case = case_of(TANH)
+    found = set()
+    for n in range(60):
+        changed = changed_everywhere(case, RandomChoices(f"tanh/{n}"))
+        if changed is None:
+            continue
+        shapes = {str(s) for i in changed.module.instructions() for _, s in i.shape.leaves() if s.rank}
+        assert len(shapes) == 1, changed.text
+        (x,) = changed.inputs
+        (p,) = changed.module.entry.parameters
+        assert x.shape == p.shape.dims and x.dtype == p.shape.element_type.dtype
+        found |= shapes
+    assert len(found) > 8
 
 
 def test_a_folder_without_programs(corpus: Path) -> None:
