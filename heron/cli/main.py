@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import _thread
 import contextlib
 import difflib
 import io
@@ -9,7 +10,8 @@ import json
 import os
 import pkgutil
 import sys
-from collections.abc import Sequence
+import threading
+from collections.abc import Iterator, Sequence
 from importlib import import_module
 from typing import NoReturn
 
@@ -105,7 +107,8 @@ def invoke(argv: Sequence[str]) -> int:
         if hasattr(stream, "reconfigure"):  # a terminal that lacks a character gets '?', not a crash
             stream.reconfigure(errors="replace")  # type: ignore[union-attr]
     try:
-        code = _run(list(argv))
+        with _no_interrupt_dropped():
+            code = _run(list(argv))
         sys.stdout.flush()
         return code
     except BrokenPipeError:  # the reader (head, less) has seen enough
@@ -114,6 +117,30 @@ def invoke(argv: Sequence[str]) -> int:
     except OSError as error:  # what is left is writing to standard output: a full disk behind a redirection
         _forget_output()
         return _fail(files.os_error("CLI012", "cannot write to standard output", error), [])
+
+
+#: seconds after which Python is out of the code that drops exceptions
+_BEYOND = 0.01
+
+
+@contextlib.contextmanager
+def _no_interrupt_dropped() -> Iterator[None]:
+    """Raise Ctrl-C again where Python drops it: in what runs when an object is freed, as at the end of an import."""
+    before = sys.unraisablehook
+
+    def again(dropped: sys.UnraisableHookArgs) -> None:
+        if dropped.exc_type is KeyboardInterrupt:
+            later = threading.Timer(_BEYOND, _thread.interrupt_main)  # at once it would be dropped here, too
+            later.daemon = True
+            later.start()
+        else:
+            before(dropped)
+
+    sys.unraisablehook = again
+    try:
+        yield
+    finally:
+        sys.unraisablehook = before
 
 
 def _forget_output() -> None:

@@ -274,6 +274,31 @@ def test_interrupt_stops_cleanly() -> None:
     assert b"interrupted" in message and b"Traceback" not in message
 
 
+FREED = """
+import heron.cli.main, signal, sys, time
+
+class Freed:
+    def __del__(self):
+        signal.raise_signal(signal.SIGINT)
+
+def work(*_, **__):
+    Freed()
+    for _ in range(200):
+        time.sleep(0.1)
+
+cli = sys.modules["heron.cli.main"]
+cli.cli.main = work
+cli.main(["targets"])
+"""
+
+
+def test_interrupt_while_an_object_is_freed() -> None:
+    """Python prints an exception there, and goes on."""
+    with interruptible():
+        done = subprocess.run([sys.executable, "-c", FREED], stderr=subprocess.PIPE, text=True, check=False)
+    assert (done.returncode, done.stderr) == (130, "\ninterrupted\n")
+
+
 def _unread(pipe: IO[bytes]) -> int:
     """Bytes in a pipe that its reader has not taken."""
     count = array.array("i", [0])
