@@ -11,8 +11,9 @@ import os
 import signal
 import sys
 import time
-from collections.abc import Sequence
-from contextlib import suppress
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager, suppress
+from multiprocessing import resource_tracker
 from multiprocessing.connection import wait
 from multiprocessing.context import ForkServerProcess
 from types import TracebackType
@@ -88,7 +89,8 @@ class Pool:
         context.set_forkserver_preload(["heron.reduce.warm"])
         ours, theirs = context.Pipe()
         process = context.Process(target=_serve, args=(self._loads, theirs), daemon=True)
-        with _importable():
+        resource_tracker.ensure_running()  # as it starts, it lets interrupts in
+        with _importable(), _interrupt_held():
             process.start()
         theirs.close()
         self._children.append(_Child(process, ours))
@@ -136,6 +138,16 @@ def _end(child: _Child) -> None:
     child.process.kill()
     child.process.join()
     child.pipe.close()
+
+
+@contextmanager
+def _interrupt_held() -> Iterator[None]:
+    """Let Ctrl-C wait while a child starts: the server that forks children would end by it, not this process."""
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
+    try:
+        yield
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)
 
 
 class _importable:
