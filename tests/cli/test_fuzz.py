@@ -93,9 +93,10 @@ def test_types_and_sizes_change_everywhere() -> None:
 
 
 def test_a_folder_without_programs(corpus: Path) -> None:
-    (corpus / "tanh.hlo").unlink()
+    (corpus / "tanh.hlo").write_text(TANH.replace("HloModule m", "HloModule m, replica_count=2"))
     result = heron("fuzz", "--corpus", corpus)
     assert result.code == 2 and "error[CLI078]" in result.err and "broken.hlo: TXT002" in result.err
+    assert "tanh.hlo: for 2 devices" in result.err
     shutil.rmtree(corpus)
     assert "error[CLI078]" in heron("fuzz", "--corpus", corpus).err
 

@@ -121,9 +121,15 @@ def _corpus(folder: str | None) -> tuple[Case, ...]:
     found, refused = [], []
     for path in sorted(p for p in Path(folder).rglob("*") if p.suffix in _SUFFIXES):
         try:
-            found.append(read_case(str(path), None, None))
+            case = read_case(str(path), None, None)
         except HeronError as error:
             refused.append(f"{path.name}: {error.code}")
+            continue
+        devices = case.module.replica_count * case.module.num_partitions
+        if devices > 1:  # a case has the values of one
+            refused.append(f"{path.name}: for {devices} devices")
+        else:
+            found.append(case)
     if not found:
         why = "; ".join(refused[:5]) or f"no file in it ends with {' or '.join(_SUFFIXES)}"
         raise HeronError("CLI078", f"'{folder}' has no programs", why=why, hint="a folder of HLO or StableHLO files")
