@@ -209,7 +209,10 @@ def _cure(code: str) -> str | None:
         cure = explaining.find(code).cure.removesuffix(".")
     except HeronError:
         return None
-    return cure[:1].lower() + cure[1:] if cure[1:2].islower() else cure if len(cure) > 1 else None
+    if len(cure) < 2:
+        return None
+    is_word = cure[1].islower()  # an option or a name keeps its capitals
+    return cure[0].lower() + cure[1:] if is_word else cure
 
 
 def _bug(error: Exception) -> HeronError:
