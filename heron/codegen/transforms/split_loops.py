@@ -66,11 +66,11 @@ def run(module: ModuleOp, options: TransformOptions) -> None:
         return
     changed = False
     for function in functions(module):
-        constants = Constants(function.body.block)
+        constants, overwritten = Constants(function.body.block), _overwritten(function)
         for block in walk_blocks(function.body.block):
             for op in ops_of(block):
                 if isinstance(op, scf.ForOp):
-                    changed |= _split(op, constants, _overwritten(function))
+                    changed |= _split(op, constants, overwritten)
     if changed:
         simplify_arith.run(module, options)
 
