@@ -5,7 +5,7 @@ from __future__ import annotations
 import dataclasses
 import json
 import operator
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -18,7 +18,9 @@ VERSION = 4
 
 #: stands between values while they are encoded: no JSON text has it, since strings write it as \\u001f
 _BETWEEN = "\x1f"
-_ENCODER = json.JSONEncoder(check_circular=False, separators=(_BETWEEN, ": "))
+_RECORDS = json.JSONEncoder(check_circular=False, separators=(_BETWEEN, ": "))
+_VALUE = json.JSONEncoder(check_circular=False)
+_TOGETHER = 256
 
 
 def to_json(trace: Record) -> dict[str, Any]:
@@ -82,8 +84,14 @@ def save(trace: Record, path: str | Path) -> None:
     A decision, of which there are thousands, is a list of its values in the order of `Decision`.
     """
     facts = _facts(trace, list(map(_values_of(Decision), trace.decisions)))
-    sections = [f"{json.dumps(key)}: {_lines(value)}" for key, value in facts.items()]
-    files.write_text(path, "{\n" + ",\n".join(sections) + "\n}\n")
+    with files.replacing(path) as out:
+        before = "{\n"
+        for key, value in facts.items():
+            out.write(f'{before}"{key}": '.encode())
+            for piece in _pieces(value):
+                out.write(piece.encode())
+            before = ",\n"
+        out.write(b"\n}\n")
 
 
 def load(trace: Record, path: str | Path) -> None:
@@ -96,14 +104,19 @@ def load(trace: Record, path: str | Path) -> None:
     _fill(trace, data, str(path))
 
 
-def _lines(section: Any) -> str:
-    """JSON text, with a line for each record of a list. One call encodes all of them: a call for each would take longer
-    than its work."""
-    text = _ENCODER.encode(section)
-    if isinstance(section, list) and section:
+def _pieces(section: Any) -> Iterator[str]:
+    """JSON text, with a line for each record of a list. Many records are encoded by one call, since a call for each
+    would take longer than its work, but not all of them: memory that was just used is the quickest."""
+    if not isinstance(section, list) or not section:
+        yield _VALUE.encode(section)
+        return
+    between = "[\n  "
+    for n in range(0, len(section), _TOGETHER):
+        text = _RECORDS.encode(section[n : n + _TOGETHER])
         last, first = text[-2], text[1]
-        text = "[\n  " + text[1:-1].replace(last + _BETWEEN + first, f"{last},\n  {first}") + "\n]"
-    return text.replace(_BETWEEN, ", ")
+        yield between + text[1:-1].replace(last + _BETWEEN + first, f"{last},\n  {first}").replace(_BETWEEN, ", ")
+        between = ",\n  "
+    yield "\n]"
 
 
 def _flat(records: Sequence[Any]) -> list[dict[str, Any]]:

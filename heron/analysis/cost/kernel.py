@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import replace
+from collections.abc import Iterable, Mapping, Sequence
 from math import log2
 
 from heron.analysis.blocks.config import config_of
@@ -87,16 +86,22 @@ def kernel_cost(i: Instruction, keeps: bool = False) -> KernelCost:
     size = float(first_array(i).num_elements if first_array(i).is_array else total)
     calls = size if calls_function(i) else 0.0
     items = items_of(i) if i.opcode == "reduce" else size
-    return KernelCost(i.name, i.opcode, work, calls, reading, written, items, _unit([i]), _products([i]))
+    products = [i] if _is_product(i) else []
+    unit = _unit([i], products)
+    return KernelCost(i.name, i.opcode, work, calls, reading, written, items, unit, _products(products))
 
 
-def named_for(fusion: Instruction, cost: KernelCost) -> KernelCost:
-    """The cost of a fusion from that of another one that differs in names alone."""
-    if cost.name == fusion.name:
+def named_for(i: Instruction, cost: KernelCost) -> KernelCost:
+    """The cost of an instruction from that of another one that differs in names alone."""
+    if cost.name == i.name:
         return cost
-    arrays = [o.name for o in fusion.operands if o.shape.is_array]
+    operands = i.operands if i.opcode == "fusion" else dict.fromkeys(i.operands)
+    arrays = [o.name for o in operands if o.shape.is_array]
     reading = tuple(Read(o, r.size, r.distinct, r.total, r.used) for o, r in zip(arrays, cost.reads, strict=True))
-    return replace(cost, name=fusion.name, reads=reading)
+    c = cost
+    return KernelCost(
+        i.name, c.opcode, c.flops, c.transcendentals, reading, c.written, c.work_items, c.unit, c.products
+    )
 
 
 def _row_blocks(i: Instruction) -> KernelCost:
@@ -105,7 +110,8 @@ def _row_blocks(i: Instruction) -> KernelCost:
     costs = [kernel_cost(step) for step in steps]
     work, calls = sum(c.flops for c in costs), sum(c.transcendentals for c in costs)
     reading = tuple(_read(o, i, n) for n, o in enumerate(i.operands) if o.shape.is_array)
-    items, unit = max(c.work_items for c in costs), _unit([s for s in steps if s.opcode == "dot"])
+    dots = [s for s in steps if s.opcode == "dot"]
+    items, unit = max(c.work_items for c in costs), _unit(dots, dots)
     return KernelCost(i.name, "dot", work, calls, reading, float(bytes_written(i)), items, unit)
 
 
@@ -114,22 +120,19 @@ def _fusion(i: Instruction, keeps: bool) -> KernelCost:
     loops = _loops(i)
     counts = evaluations(body, keeps) if loops is None else _in_tiles(body, loops)
     in_tiles, loops = loops is not None, loops or {}
-    work = calls = 0.0
-    for inner, n in counts.items():
-        if is_given(inner):
-            continue
-        work += n * element_flops(inner)
-        if calls_function(inner):
-            calls += n
+    computed = [inner for inner in counts if not is_given(inner)]
+    work = sum([counts[inner] * element_flops(inner) for inner in computed], 0.0)
+    calls = sum([counts[inner] for inner in computed if calls_function(inner)], 0.0)
     reading = tuple(
         _parameter(p, o.name, counts, keeps, in_tiles)
         for p, o in zip(body.parameters, i.operands, strict=True)
         if o.shape.is_array
     )
     roots = body.root.operands if body.root.opcode == "tuple" else [body.root]
-    items = max(items_of(h) for h in (*roots, *(i for i in counts if i.opcode == "reduce")))
-    inside, written = [x for x in counts for _ in range(loops.get(x, 1))], float(bytes_written(i))
-    return KernelCost(i.name, roots[0].opcode, work, calls, reading, written, items, _unit(inside), _products(inside))
+    items = max([items_of(h) for h in (*roots, *(i for i in computed if i.opcode == "reduce"))])
+    products = [x for x in computed if _is_product(x) for _ in range(loops.get(x, 1))]
+    unit, written = _unit(counts, products), float(bytes_written(i))
+    return KernelCost(i.name, roots[0].opcode, work, calls, reading, written, items, unit, _products(products))
 
 
 def _loops(i: Instruction) -> dict[Instruction, int] | None:
@@ -148,8 +151,8 @@ def _in_tiles(c: Computation, loops: Mapping[Instruction, int]) -> dict[Instruct
     return {i: float(first_array(i).num_elements * loops.get(i, 1)) for i in order}
 
 
-def _products(instructions: Sequence[Instruction]) -> tuple[Product, ...]:
-    found = (product_of(i) for i in instructions if _is_product(i))
+def _products(products: Sequence[Instruction]) -> tuple[Product, ...]:
+    found = map(product_of, products)
     return tuple(p for p in found if p is not None)
 
 
@@ -208,13 +211,12 @@ def items_of(i: Instruction) -> float:
     return float(i.operands[0].shape.num_elements if i.opcode == "reduce" else computed_elements(i))
 
 
-def _unit(instructions: list[Instruction]) -> str:
-    """The widest arithmetic in it."""
-    matrix = any(_is_product(i) for i in instructions)
-    types = {s.element_type.name for i in instructions for _, s in i.shape.leaves() if s.is_array}
-    if matrix:
-        narrow = {s.element_type.name for i in instructions if _is_product(i) for s in [i.operands[0].shape]}
-        return "matrix " + next(iter(sorted(narrow)))
+def _unit(instructions: Iterable[Instruction], products: Sequence[Instruction]) -> str:
+    """The widest arithmetic of these instructions, of which some are products."""
+    if products:
+        return "matrix " + min(p.operands[0].shape.element_type.name for p in products)
+    shapes = {i.shape for i in instructions}
+    types = {s.element_type.name for shape in shapes for _, s in shape.leaves() if s.is_array}
     return "f64" if types & {"f64", "c128"} else "f32"
 
 

@@ -120,7 +120,7 @@ class _Walk:
                 yield Step(i, *self._step(i), runs, known)
 
     def _step(self, i: Instruction) -> tuple[KernelCost, Estimate]:
-        key = self._alike.get(i)
+        key = self._alike.get(i) or _form(i)
         if key is None:
             return self._computed(i)
         if key not in self._known:
@@ -135,7 +135,7 @@ class _Walk:
         if target.is_gpu:
             time = replace(time, memory=time.memory / REACHED)
         if _is_call(i, time, target):
-            time = replace(time, launch=min(time.launch, _CALL))
+            time = Estimate(min(time.launch, _CALL), time.compute, time.memory, time.ideal)
         if communicates(i) is not None:
             link = link_seconds(i, self._module, target)
             time = Estimate(target.launch_seconds, 0.0, link, link)
@@ -147,6 +147,14 @@ class _Walk:
             plan = radix_plan.called(i)
             time = Estimate(plan.waiting(target), 0.0, plan.moving(target), time.ideal)
         return cost, time
+
+
+def _form(i: Instruction) -> Hashable | None:
+    """All that the cost of a product depends on but its name: programs have many of the same form."""
+    if i.opcode != "dot":
+        return None
+    lhs, rhs = i.operands
+    return i.shape, lhs.shape, rhs.shape, lhs is rhs, tuple(i.attrs.items())
 
 
 def _network(sort: Instruction) -> radix_plan.Network:

@@ -24,7 +24,7 @@ def evaluations(c: Computation, keeps: bool = False) -> dict[Instruction, float]
     """
     counts: dict[Instruction, float] = {}
     guarded: set[Instruction] = set()
-    roots = root_parts(c)
+    roots = set(root_parts(c))
     for i in reversed(c.post_order()):
         if i is c.root and i.opcode == "tuple":
             continue

@@ -334,6 +334,17 @@ class Printer:
 class _RecordPrinter(Printer):
     """Takes any order that has operands first: it is found sooner than XLA's."""
 
+    def instruction(self, i: Instruction) -> str:
+        """Most lines have operands and the op's own attributes alone: those are put together at once."""
+        op, attrs = i.op, i.attrs
+        if i.extras or i.metadata is not None or i.control_predecessors or Trait.ASYNC in op.traits:
+            return super().instruction(i)
+        operands = ", ".join(["%" + o.name for o in i.operands]) if i.operands else self._operands(i)
+        parts = [f"%{i.name} = {i.shape.text} {op.name}({operands})"]
+        if attrs or op.shows:
+            self._declared(i, _plan(op), attrs, parts)
+        return ", ".join(parts)
+
     def _order(self, c: Computation) -> Sequence[Instruction]:
         return c.post_order()
 
