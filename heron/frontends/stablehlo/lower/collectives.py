@@ -10,7 +10,7 @@ import numpy as np
 from heron.frontends.stablehlo.attributes import Attributes
 from heron.frontends.stablehlo.block import Block, rule
 from heron.frontends.stablehlo.lexer import Source
-from heron.frontends.stablehlo.lower.reductions import combiner
+from heron.frontends.stablehlo.lower.reductions import combiner, promoted
 from heron.frontends.stablehlo.sizes import sized
 from heron.frontends.stablehlo.syntax import Operation
 from heron.hlo.ir.instruction import Instruction
@@ -40,7 +40,7 @@ def _common(op: Operation) -> dict[str, Any]:
 
 @rule("all_reduce")
 def _all_reduce(b: Block, op: Operation, operands: list[Instruction]) -> list[Instruction]:
-    i = b.add("all-reduce", operands, to_apply=combiner(b, op, 0), **_common(op))
+    i = b.add("all-reduce", promoted(b, op, operands), to_apply=combiner(b, op, 0), **_common(op))
     return b.unpacked(i, len(operands))
 
 
@@ -83,7 +83,7 @@ def _count(b: Block, name: str) -> int:
 
 @rule("reduce_scatter")
 def _reduce_scatter(b: Block, op: Operation, operands: list[Instruction]) -> Instruction:
-    dim, body = op.integer("scatter_dimension"), combiner(b, op, 0)
+    dim, body, operands = op.integer("scatter_dimension"), combiner(b, op, 0), promoted(b, op, operands)
     to = _resized(b, op, operands[0], op.types[0], dim, grows=False)
     return b.checked("reduce-scatter", operands, to, dimensions=(dim,), to_apply=body, **_common(op))
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from heron.frontends.stablehlo.block import Block, rule
-from heron.frontends.stablehlo.lower.reductions import combiner
+from heron.frontends.stablehlo.lower.reductions import combiner, promoted
 from heron.frontends.stablehlo.syntax import Operation
 from heron.hlo.ir.instruction import Instruction
 
@@ -89,5 +89,7 @@ def _scatter(b: Block, op: Operation, operands: list[Instruction]) -> list[Instr
     for name in ("indices_are_sorted", "unique_indices"):
         if op.flag(name):
             attrs[name] = True
-    body = combiner(b, op, 0)
-    return b.unpacked(b.add("scatter", operands, to_apply=body, **attrs), len(operands) // 2)
+    body, count = combiner(b, op, 0), len(operands) // 2
+    combined = promoted(b, op, operands[:count] + operands[count + 1 :])
+    operands = [*combined[:count], operands[count], *combined[count:]]
+    return b.unpacked(b.add("scatter", operands, to_apply=body, **attrs), count)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 from heron.frontends.stablehlo.block import RETURNS, Block, rule
@@ -11,12 +12,34 @@ from heron.frontends.stablehlo.syntax import Operation
 from heron.hlo.ir import op as ops
 from heron.hlo.ir.computation import Computation
 from heron.hlo.ir.instruction import Instruction
+from heron.hlo.ir.shape import Shape
 from heron.hlo.ir.window import Window, WindowDim
 from heron.hlo.ops.binary import Binary
 
 
+def promoted(b: Block, op: Operation, operands: Sequence[Instruction]) -> list[Instruction]:
+    """Operands in the types of the arguments of region 0, in order, which takes turns where operands are more.
+
+    StableHLO lets a region combine bf16 in f32, which is then the result's type; HLO's ops have one type.
+    """
+    arguments = op.regions[0].arguments if op.regions else ()
+    if not arguments:
+        return list(operands)
+    types = [arguments[n % len(arguments)].type for n in range(len(operands))]
+    return [_converted(b, x, to) for x, to in zip(operands, types, strict=True)]
+
+
+def _converted(b: Block, x: Instruction, to: Shape) -> Instruction:
+    """`x` in the element type of `to`, if that is a wider one of the same kind."""
+    ours, theirs = x.shape.element_type, to.element_type
+    if quantization(to) is not None or ours.kind is not theirs.kind or ours.bits >= theirs.bits:
+        return x
+    return b.add("convert", (x,), x.shape.with_type(theirs))
+
+
 @rule("reduce")
 def _reduce(b: Block, op: Operation, operands: list[Instruction]) -> list[Instruction]:
+    operands = promoted(b, op, operands)
     i = b.add("reduce", operands, dimensions=op.ints("dimensions"), to_apply=_reducer(b, op, operands))
     return b.unpacked(i, len(operands) // 2)
 
@@ -69,7 +92,7 @@ def _window(op: Operation, rank: int) -> Window:
 
 @rule("reduce_window")
 def _reduce_window(b: Block, op: Operation, operands: list[Instruction]) -> list[Instruction]:
-    window = _window(op, operands[0].shape.rank)
+    window, operands = _window(op, operands[0].shape.rank), promoted(b, op, operands)
     i = b.add("reduce-window", operands, window=window, to_apply=combiner(b, op, 0))
     return b.unpacked(i, len(operands) // 2)
 
