@@ -22,7 +22,7 @@ from tests.interplay import report
 from tests.interplay.library import families, library
 from tests.interplay.program import alone, draw, read
 from tests.interplay.reducing import keep
-from tests.interplay.running import SHARES, TARGETS, XLA, Job, Outcome, drawn_targets, run
+from tests.interplay.running import GUARDED, SHARES, TARGETS, XLA, Job, Outcome, drawn_targets, run
 
 
 def main() -> int:
@@ -82,7 +82,7 @@ def _arguments() -> Any:
     p.add_argument(
         "--targets",
         default="",
-        help=f"of {','.join(TARGETS)},{XLA}; NAME/4 for every 4th program; without it {SHARES}, and all for --program",
+        help=f"of {','.join(TARGETS)},{GUARDED},{XLA}; NAME/4 for every 4th program; without it {SHARES}, and all for --program",
     )
     p.add_argument("--devices", type=int, default=0, help="spread the programs over as many at most, on cpu")
     p.add_argument("--alone", action="store_true", help="each fragment by itself")

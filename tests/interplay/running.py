@@ -17,12 +17,15 @@ import numpy as np
 from heron.errors import HeronError
 from heron.hlo.ir.module import Module
 from heron.options import Options
+from tests import guarded
 from tests.interplay.judging import Judge
 from tests.interplay.program import Program
 from tests.interplay.references import keep_parts
 
 #: `cpu:jax` is the CPU with JAX's own handlers of custom calls, as programs under JAX have it
 TARGETS = ("eval", "cpu", "cpu:jax", "sim:sm_90")
+#: the CPU, with memory around every buffer that must not be touched (`tests.guarded`)
+GUARDED = "cpu:guarded"
 #: what a search runs unless told otherwise: two thirds of its time are compiles, so the slow targets take a share
 SHARES = "eval,cpu,cpu:jax/2,sim:sm_90/4"
 #: beside them: the whole program by XLA, which is judged like the others but is no fault of heron
@@ -125,6 +128,8 @@ def computed(target: str, module: Module, inputs: Sequence[np.ndarray], donated:
 
     if target == "eval":
         return evaluate(module, *inputs)
+    if target == GUARDED:
+        return guarded.run(module, inputs, donate=donated)
     with _handlers() if target.endswith(":jax") else contextlib.nullcontext():
         given = [np.array(a) for a in inputs]
         options = Options(sim_check="all")

@@ -12,9 +12,12 @@ import heron
 from heron.errors import HeronError
 from heron.hlo.ir import types
 from heron.hlo.verifier import verify
+from tests import guarded
 from tests.sizes.case import Case
 
 TARGETS = ("cpu", "sim:sm_90")
+#: the CPU, with memory around every buffer that must not be touched
+GUARDED = "cpu:guarded"
 #: the simulator takes about a microsecond for each element a thread touches
 _SIM_WORK = 40_000
 
@@ -39,14 +42,19 @@ def run(case: Case, targets: tuple[str, ...] = TARGETS) -> list[Outcome]:
     except Exception as error:
         return [_failed("evaluator", error)]
     return [
-        _on(target, module, inputs, wanted, case) for target in targets if target == "cpu" or case.work <= _SIM_WORK
+        _on(target, module, inputs, wanted, case)
+        for target in targets
+        if not target.startswith("sim") or case.work <= _SIM_WORK
     ]
 
 
 def _on(target: str, module: heron.Module, inputs: list[np.ndarray], wanted: list[np.ndarray], case: Case) -> Outcome:
     before = [a.copy() for a in inputs]
     try:
-        found = _flat(heron.compile(module, target)(*inputs))
+        if target == GUARDED:
+            found = guarded.run(module, [np.asarray(a) for a in inputs])
+        else:
+            found = _flat(heron.compile(module, target)(*inputs))
     except Exception as error:
         return _failed(target, error)
     for n, (ours, theirs) in enumerate(zip(found, wanted, strict=True)):
