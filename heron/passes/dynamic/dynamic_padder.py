@@ -56,6 +56,7 @@ class DynamicPadder(Pass):
     name = "dynamic-padder"
     constraints = (
         Constraint("call-inliner", "dynamic-padder", "calls are no place to hand sizes over"),
+        Constraint("async-to-sync", "dynamic-padder", "what is begun is a call"),
         Constraint("batchnorm-expander", "dynamic-padder", "a batch norm divides by how many elements count"),
         Constraint("topk-decomposer", "dynamic-padder", "what does not count is last of a sort, not of a topk"),
         Constraint("dynamic-padder", "layout-assignment", "code is made for fixed sizes"),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from heron.passes.collectives.async_to_sync import AsyncToSync
 from heron.passes.control_flow.call_inliner import CallInliner
 from heron.passes.dynamic.dynamic_dimension_simplifier import DynamicDimensionSimplifier
 from heron.passes.dynamic.dynamic_padder import DynamicPadder
@@ -19,6 +20,7 @@ def fixed_sizes() -> Pipeline:
     return Pipeline(
         "fixed-sizes",
         [
+            AsyncToSync(),  # what is begun is a call
             CallInliner(),
             BatchnormExpander(),  # its counts are sizes
             TopkDecomposer(),  # so is the length of what it sorts

@@ -62,6 +62,29 @@ def test_state_that_is_not_dynamic_stays_as_it_is() -> None:
         assert_same(module, np.arange(n, dtype=np.float32), np.array(1, np.int32), np.array(False))
 
 
+@pytest.mark.parametrize("target", ["cpu", "sim:sm_90"])
+def test_what_is_begun_has_sizes_of_the_run(target: str) -> None:
+    module = parse("""HloModule m
+within { p = f32[<=4] parameter(0)
+  q = f32[<=4] negate(p)
+  ROOT r = f32[<=8] concatenate(p, q), dimensions={0} }
+begun { p = f32[<=4] parameter(0)
+  ROOT q = f32[<=8] call(p), to_apply=within }
+ENTRY e { x = f32[4] parameter(0)
+  n = s32[] parameter(1)
+  d = f32[<=4] set-dimension-size(x, n), dimensions={0}
+  a = ((f32[<=4]), f32[<=8], u32[]) async-start(d), calls=begun
+  u = ((f32[<=4]), f32[<=8], u32[]) async-update(a)
+  k = f32[<=4] exponential(d)
+  r = f32[<=8] async-done(u)
+  ROOT t = (f32[<=8], f32[<=4]) tuple(r, k) }""")
+    run = compile(module, target)
+    for n in (0, 3, 4):
+        inputs = np.arange(4, dtype=np.float32), np.array(n, np.int32)
+        for old, new in zip(flat(Evaluator(module).run(*inputs)), flat(run(*inputs)), strict=True):
+            np.testing.assert_allclose(new, old, rtol=1e-6, strict=True)
+
+
 def test_devices_keep_their_sizes_where_they_exchange_nothing() -> None:
     module = parse("""HloModule m, replica_count=2
 add { a = f32[] parameter(0) b = f32[] parameter(1) ROOT c = f32[] add(a, b) }
