@@ -1,4 +1,4 @@
-"""CPU programs run with memory around every buffer that must not be touched.
+"""CPU programs, of one device or several, run with memory around every buffer that must not be touched.
 
 Arguments, constants, outputs and every buffer in scratch end at a page that no one may read or write, and no two of
 them ever share memory. A program that goes beyond the end of a buffer, or writes what is only to be read, ends its
@@ -36,11 +36,11 @@ def run(module: heron.Module, inputs: Sequence[np.ndarray], donate: bool = False
     found: list[list[np.ndarray]] = []
     with _guards() as rooms:
         executable = heron.compile(module, "cpu")
-        assert isinstance(executable, CpuExecutable)
         for pattern in PATTERNS:
             rooms.pattern = pattern
-            executable._used = False  # the long way, on which memory is bound in Python
-            given = [rooms.filled(a, kept=not donate) for a in inputs]
+            if isinstance(executable, CpuExecutable):
+                executable._used = False  # the long way, on which memory is bound in Python
+            given = [np.array(a) for a in inputs]
             found.append([np.array(o) for o in executable.run(given, donate=donate)])
             rooms.check()
     for n, (one, two) in enumerate(zip(*found, strict=True)):
@@ -58,6 +58,7 @@ def _guards() -> Iterator[Rooms]:
     with (
         patch("heron.buffers.assign.pack", _apart),
         patch("heron.runtime.cpu.executable.HostMemory", Memory),
+        patch("heron.runtime.cpu.devices.HostMemory", Memory),
         patch("heron.runtime.memory.constant_bytes", rooms.constant),
         patch("heron.runtime.array_pool.empty", rooms.empty),
         patch("heron.runtime.array_pool.copy", rooms.copy),
@@ -135,6 +136,13 @@ class _Memory(HostMemory):
         self._used: dict[int, list[tuple[int, int]]] = {}
         for s in (*assignment.slices.values(), *assignment.scratch.values()):
             self._used.setdefault(s.allocation, []).append((s.offset, s.offset + s.size))
+
+    def bind(
+        self, arguments: list[np.ndarray], arenas: dict[int, np.ndarray], donate: bool = False
+    ) -> tuple[list[np.ndarray], list[np.ndarray]]:
+        written = {self.places[a.parameter, a.index] for a in self.allocations if a.number in self.overwritten}
+        given = [self.home.filled(x, kept=not (donate and n in written)) for n, x in enumerate(arguments)]
+        return super().bind(given, arenas, donate)
 
     def borrow(self) -> dict[int, np.ndarray]:
         temps = [a for a in self.allocations if a.kind == "temp"]

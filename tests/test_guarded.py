@@ -22,6 +22,10 @@ add { a = f32[] parameter(0)
 ENTRY e { p = f32[1000] parameter(0)
   z = f32[] constant(0)
   ROOT r = f32[] reduce(p, z), dimensions={0}, to_apply=add }"""
+LESS = """less { a = f32[] parameter(0)
+      b = f32[] parameter(1)
+      ROOT c = pred[] compare(a, b), direction=LT }
+    ENTRY"""
 #: of all sizes, one case in so many
 EVERY = 797
 
@@ -38,6 +42,18 @@ def test_donated_arguments_are_written() -> None:
     for donate in (False, True):
         (found,) = guarded.run(module, [np.ones(70, np.float32)], donate=donate)
         assert (found == 2).all()
+
+
+def test_devices_keep_to_their_buffers() -> None:
+    module = heron.parse(
+        """HloModule m, num_partitions=4
+    ENTRY e { p = f32[37,5] parameter(0), sharding={devices=[4,1]<=[4]}
+      s = f32[37,5] sort(p), dimensions={0}, to_apply=less, sharding={devices=[4,1]<=[4]}
+      ROOT r = f32[37,5] add(s, p), sharding={devices=[1,4]<=[4]} }""".replace("ENTRY", LESS)
+    )
+    p = np.random.default_rng(0).standard_normal((37, 5)).astype(np.float32)
+    (found,) = guarded.run(module, [p])
+    np.testing.assert_array_equal(found, np.sort(p, 0) + p)
 
 
 def test_a_program_that_reads_too_far_ends() -> None:
