@@ -2,8 +2,8 @@
 
 python -m tests.passes.sharding --count 20000 [--seed 0] [--only dot,reduce] [--show] [--compiled | --open | --target cpu]
 
-A reshard in which a share on the way is larger than both ends, where a way without that exists, is a failure; those of
-uneven sizes, where none may exist, are counted. With --compiled only parameters and results keep their shardings, and the programs go through the stages of a compile.
+A reshard in which a share on the way is larger than both ends, where a way without that exists, is a failure; others,
+of uneven sizes in two dimensions, are counted. With --compiled only parameters and results keep their shardings, and the programs go through the stages of a compile.
 With --open results have none either. With --target they are compiled for it and run.
 """
 
@@ -56,9 +56,7 @@ def main() -> None:
     for name in [*FAMILIES, *PROGRAMS]:
         print(f"{name:24s} {ran[name]:6d} {failed[name]:6d}")
     print(f"{'all':24s} {ran.total():6d} {failed.total():6d}")
-    print(
-        f"reshards: {reshards.seen}; a share on the way is larger than both ends in {len(reshards.beyond)}, of uneven sizes"
-    )
+    print(f"reshards: {reshards.seen}; a share on the way is larger than both ends in {len(reshards.beyond)}")
     sys.exit(failed.total() > 0)
 
 

@@ -16,8 +16,7 @@ from heron.passes.sharding.partition import emit
 class Reshards:
     """The reshards seen: their number, and of those with a larger share on the way a text each.
 
-    `avoidable` are those among them of sizes that all parts divide: there a plan with no larger share always exists
-    (`test_plan.py`). Of other sizes the shares of every plan may be larger.
+    `avoidable` are those among them where a plan with no larger share always exists (`has_small_plan`).
     """
 
     seen: int = 0
@@ -35,7 +34,7 @@ def watched() -> Iterator[Reshards]:
         if not steps.within:
             text = f"{part.shape.bare} {p.text(part.sharding)} to {p.text(wanted)} by {steps}"
             found.beyond.append(text)
-            if is_even(p.mesh, part.dims, part.sharding) and is_even(p.mesh, part.dims, wanted):
+            if has_small_plan(p.mesh, part.dims, part.sharding, wanted):
                 found.avoidable.append(text)
         return made(p, part, wanted, steps)
 
@@ -43,6 +42,9 @@ def watched() -> Iterator[Reshards]:
         yield found
 
 
-def is_even(mesh: AtomicMesh, dims: tuple[int, ...], s: TensorSharding) -> bool:
-    """Whether every dimension is a multiple of its number of parts."""
-    return all(n % mesh.size(axes) == 0 for n, axes in zip(dims, s.dims, strict=True))
+def has_small_plan(mesh: AtomicMesh, dims: tuple[int, ...], old: TensorSharding, new: TensorSharding) -> bool:
+    """Whether there is always a plan with no share larger than both ends: where every dimension is a multiple of its
+    numbers of parts, or the split of one dimension changes and nothing else. `test_plan.py` holds the planner to it."""
+    ends = [(n, mesh.size(axes)) for s in (old, new) for n, axes in zip(dims, s.dims, strict=True)]
+    changed = sum(a != b for a, b in zip(old.dims, new.dims, strict=True))
+    return all(n % parts == 0 for n, parts in ends) or (changed == 1 and old.unreduced == new.unreduced)

@@ -2,17 +2,22 @@
 
 from __future__ import annotations
 
+import itertools
 import random
+from math import prod
 
+import numpy as np
 import pytest
 
 from heron.passes.sharding.partition.moves import (
     Piece,
     Round,
     Span,
+    joint,
     line,
     own_pieces,
     pieces,
+    retiled,
     rounds,
     sent,
     tiles,
@@ -107,3 +112,24 @@ def test_what_is_whole_comes_from_the_device_itself() -> None:
 )
 def test_line(values: list[int | None], low: int | None, high: int | None, found: tuple[int, int] | None) -> None:
     assert line(values, low, high) == found
+
+
+def test_tiles_along_other_atoms() -> None:
+    """Each device gets its tile from devices that differ in the old atoms alone."""
+    parts, values = (2, 2, 3), np.arange(7)
+    for old, new in itertools.product(((0,), (0, 1), (2, 0), (1, 0)), ((0,), (1,), (0, 2), (1, 2, 0))):
+        axes = joint(old, new)
+        places = [dict(zip(axes, at, strict=True)) for at in np.ndindex(*(parts[a] for a in axes))]
+
+        def number(at: dict[int, int], atoms: tuple[int, ...]) -> int:
+            return int(np.ravel_multi_index([at[a] for a in atoms], [parts[a] for a in atoms]))
+
+        tile, goal = (-(-7 // prod(parts[a] for a in atoms)) for atoms in (old, new))
+        have = [np.resize(values[number(at, old) * tile :][:tile], tile) for at in places]
+        found = [np.full(goal, -1) for _ in places]
+        for p in retiled(7, tile, old, new, parts, goal):
+            assert all(places[p.source][a] == places[p.target][a] for a in new if a not in old)
+            found[p.target][p.write : p.write + p.size] = have[p.source][p.read : p.read + p.size]
+        for at, got in zip(places, found, strict=True):
+            wanted = values[number(at, new) * goal :][:goal]
+            assert (got[: len(wanted)] == wanted).all(), (old, new, at)

@@ -10,8 +10,8 @@ from heron.hlo.ir.types import PRED, S32
 from heron.hlo.sharding.atoms import AtomicMesh, Axes, TensorSharding
 from heron.passes.sharding.partition import collectives
 from heron.passes.sharding.partition.frame import View
-from heron.passes.sharding.partition.halo import exchange, window
-from heron.passes.sharding.partition.moves import Span, own_pieces, tiles
+from heron.passes.sharding.partition.halo import exchange
+from heron.passes.sharding.partition.moves import Span, joint, own_pieces, retiled, tiles
 from heron.passes.sharding.partition.part import Part
 from heron.passes.sharding.partition.plan import Plan, Step, plan
 from heron.passes.sharding.partition.windowed import nothing_added
@@ -174,8 +174,10 @@ def _scatter(
 def _retile(
     p: Partitioner, part: Part, value: Instruction, dims: tuple[Axes, ...], step: Step, wanted: TensorSharding
 ) -> Instruction:
-    tile = _covered(p, part, step.dim, wanted) // p.mesh.size(step.axes)
-    return window(p, Part(value, part.shape, TensorSharding.closed(dims)), step.dim, 0, tile, tile, None)
+    d, old = step.dim, dims[step.dim]
+    goal = _covered(p, part, d, wanted) // p.mesh.size(step.axes)
+    found = retiled(part.dims[d], value.shape.dims[d], old, step.axes, p.mesh.sizes, goal)
+    return exchange(p, value, d, joint(old, step.axes), found, goal, None)
 
 
 def _spread(

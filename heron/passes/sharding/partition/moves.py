@@ -13,7 +13,10 @@ from __future__ import annotations
 from bisect import bisect_right
 from collections.abc import Iterable, Sequence
 from functools import cached_property, lru_cache
+from math import prod
 from typing import NamedTuple
+
+import numpy as np
 
 from heron.records import dataclass
 
@@ -155,6 +158,34 @@ def transfer(size: int, tile: int, want: tuple[Span, ...]) -> int:
     That is the least of what `rounds` and an all-gather send.
     """
     return min(sent(rounds(fetched(size, tile, want))), (len(want) - 1) * tile)
+
+
+@lru_cache(maxsize=256)
+def retiled(
+    size: int, tile: int, old: Sequence[int], new: Sequence[int], parts: Sequence[int], goal: int
+) -> tuple[Piece, ...]:
+    """The pieces that make tiles of `goal`, numbered along the atoms `new`, of tiles of `tile` along `old`.
+
+    ``parts``: how many parts each atom makes. Devices are numbered along `joint` atoms. Those that differ in atoms of
+    `new` alone have equal tiles, and each takes from devices that agree with it there.
+    """
+    axes = joint(old, new)
+    counts = [parts[a] for a in axes]
+    places = dict(zip(axes, np.indices(counts).reshape(len(axes), -1), strict=True))
+    at = [places[a] for a in new]
+    number = np.ravel_multi_index(at, [parts[a] for a in new]).tolist() if at else [0] * prod(counts)
+    copies = prod(counts[len(old) :])
+    found: list[Piece] = []
+    for copy in range(copies):
+        have = [s._replace(device=s.device * copies + copy) for s in tiles(size, len(number) // copies, tile)]
+        ends = ((n, number[n] * goal) for n in range(copy, len(number), copies))
+        found += pieces(have, [Span(n, start, start + goal).clipped(0, size) for n, start in ends])
+    return tuple(found)
+
+
+def joint(old: Sequence[int], new: Sequence[int]) -> tuple[int, ...]:
+    """The atoms of both, those of `old` first."""
+    return (*old, *(a for a in new if a not in old))
 
 
 def windows(count: int, start: int, step: int, size: int) -> tuple[Span, ...]:

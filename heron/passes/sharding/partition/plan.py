@@ -7,8 +7,7 @@ the bytes that rings send and, on a machine, what its links send in their latenc
 found among states whose shares are no larger than the larger of the first and the last share; other states are tried
 where there is none.
 
-Where there are many atoms, those that stay neighbours are handled as one *unit*, so the number of states does not grow
-with the mesh.
+Atoms that stay neighbours are handled as one (`units.py`).
 """
 
 from __future__ import annotations
@@ -21,16 +20,17 @@ from math import prod
 from typing import NamedTuple
 
 from heron.hlo.sharding.atoms import Axes
-from heron.passes.sharding.partition.moves import transfer, windows
+from heron.passes.sharding.partition.moves import retiled, rounds, sent
 from heron.passes.sharding.partition.permutations import aligned
+from heron.passes.sharding.partition.units import FEW, units_of
 from heron.records import dataclass
 
 #: steps in which nothing is sent
 _LOCAL = frozenset({"slice", "spread"})
-#: atoms up to which each is a unit of its own
-_FEW = 6
 #: states looked at before the search gives up and joins every share
 _MOST_STATES = 2000
+#: permutes by which a dimension gets other borders and other units at once; a gather is one collective
+_MOST_ROUNDS = 16
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,12 +38,13 @@ class Step:
     """One step of a plan.
 
     Attributes:
-        kind: slice, all-gather, all-to-all, collective-permute, all-reduce, reduce-scatter or retile; or spread: the
-            share becomes a summand that is zero elsewhere.
+        kind: slice, all-gather, all-to-all, collective-permute, all-reduce, reduce-scatter or retile: a dimension gets
+            the borders it has in the end; or spread: the share becomes a summand that is zero elsewhere.
         dim: the dimension whose atoms change; `to` that which gets them in an all-to-all.
         axes: the atoms that come or go.
         dims: the atoms of each dimension after the step.
         bytes: sent by each device.
+        count: of collectives.
     """
 
     kind: str
@@ -52,6 +53,7 @@ class Step:
     dims: tuple[Axes, ...]
     bytes: float = 0.0
     to: int = -1
+    count: int = 1
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,7 +111,7 @@ class _Search:
         latency: float,
     ) -> None:
         self.shape, self.item, self.latency = shape, item, latency
-        self.units = _units(len(sizes), old, sums, new, kept)
+        self.units = units_of(len(sizes), old, sums, new, kept)
         self.sizes = tuple(prod(sizes[a] for a in unit) for unit in self.units)
         number = {unit[0]: n for n, unit in enumerate(self.units)}
         self.old = tuple(tuple(number[a] for a in axes if a in number) for axes in old)
@@ -134,7 +136,7 @@ class _Search:
 
     def cost(self, step: Step) -> float:
         """The bytes that a step is worth."""
-        return step.bytes + (0.0 if step.kind in _LOCAL else self.latency)
+        return step.bytes + (0.0 if step.kind in _LOCAL else self.latency * step.count)
 
     # -- search ------------------------------------------------------------------------------------------------------
     def find(self) -> Plan:
@@ -157,7 +159,7 @@ class _Search:
         """The step by atoms."""
         axes = tuple(a for u in step.axes for a in self.units[u])
         dims = tuple(tuple(a for u in units for a in self.units[u]) for units in step.dims)
-        return Step(step.kind, step.dim, axes, dims, step.bytes, step.to)
+        return Step(step.kind, step.dim, axes, dims, step.bytes, step.to, step.count)
 
     def _dijkstra(self, start: State, end: State, bound: int | None) -> list[tuple[Step, State]] | None:
         best: dict[State, tuple[float, int]] = {start: (0.0, 0)}
@@ -257,7 +259,7 @@ class _Search:
             if not units:
                 continue
             if not state.retiled[d]:
-                yield from self._retile(state, d)
+                yield from self._retiles(state, d, used)
             if units == self.goal[d][: len(units)] and state.retiled[d]:
                 continue
             for n in range(1, len(units) + 1):
@@ -278,7 +280,7 @@ class _Search:
             runs.append(tuple(takewhile(lambda u: u not in used, behind)))
         for run in runs:
             yield from (run[:n] for n in range(1, len(run) + 1))
-        if len(self.units) <= _FEW:
+        if len(self.units) <= FEW:
             parts, most = self.size(units), self.size(self.goal[d])
             yield from ((u,) for u in self.place if u not in used and most % (parts * self.sizes[u]) == 0)
 
@@ -312,16 +314,23 @@ class _Search:
         parts = self.size(gone)
         yield Step("all-to-all", d, gone, tuple(dims), self.bytes(after) * (parts - 1) / parts, to), after
 
-    def _retile(self, state: State, d: int) -> Iterator[tuple[Step, State]]:
-        """Tiles of other borders, with what neighbours have."""
-        parts = self.size(state.dims[d])
-        if self.last[d] % parts:
-            return
-        tile = self.last[d] // parts
-        rows = transfer(self.shape[d], self.local(state, d), windows(parts, 0, tile, tile))
-        sent = rows * self.bytes(state) // max(1, self.local(state, d))
-        flags = (*state.retiled[:d], True, *state.retiled[d + 1 :])
-        yield Step("retile", d, state.dims[d], state.dims, float(sent)), self._state(state.dims, state.sums, flags)
+    def _retiles(self, state: State, d: int, used: frozenset[int]) -> Iterator[tuple[Step, State]]:
+        """Tiles of the last borders, along the same units or the first ones of the goal, with what others have."""
+        units, goal = state.dims[d], self.goal[d]
+        others = used.difference(units)
+        prefixes = [goal[:n] for n in range(1, len(goal) + 1) if others.isdisjoint(goal[:n])]
+        for new in dict.fromkeys((units, *prefixes)):
+            if self.last[d] % self.size(new) or self.size([u for u in units if u not in new]) > _MOST_ROUNDS:
+                continue
+            tile = self.local(state, d)
+            found = rounds(retiled(self.shape[d], tile, units, new, self.sizes, self.last[d] // self.size(new)))
+            count = sum(not r.stays for r in found)
+            if new != units and count > _MOST_ROUNDS:
+                continue
+            dims = (*state.dims[:d], new, *state.dims[d + 1 :])
+            after = self._state(dims, state.sums, (*state.retiled[:d], True, *state.retiled[d + 1 :]))
+            cost = float(sent(found) * self.bytes(state) // max(1, tile))
+            yield Step("retile", d, new, dims, cost, count=count), after
 
     def _spreads(self, state: State) -> Iterator[tuple[Step, State]]:
         """Shares as summands: units that split a dimension, or none, become those to be added up."""
@@ -365,43 +374,3 @@ class _Search:
         return Step("all-reduce", -1, units, state.dims, cost), self._state(
             state.dims, state.sums.difference(units), state.retiled
         )
-
-
-def _units(
-    count: int, old: tuple[Axes, ...], sums: frozenset[int], new: tuple[Axes, ...], kept: frozenset[int]
-) -> list[Axes]:
-    """Atoms in runs that are neighbours wherever they stand; few atoms one by one.
-
-    Atoms that stand nowhere are left out.
-    """
-    before = _followers(old, sums, count)
-    behind = _followers(new, kept, count)
-    stand = {a for dims in (old, new) for axes in dims for a in axes} | sums | kept
-    if len(stand) <= _FEW:
-        return [(a,) for a in sorted(stand)]
-    follows: dict[int, int] = {}
-    for a in stand:
-        for b in ({before.get(a), behind.get(a)} - {None}) & stand:
-            assert b is not None
-            if _together(a, b, old, sums, before) and _together(a, b, new, kept, behind):
-                follows[a] = b
-    starts = stand - set(follows.values())
-    units: list[Axes] = []
-    for a in sorted(starts):
-        unit = [a]
-        while unit[-1] in follows:
-            unit.append(follows[unit[-1]])
-        units.append(tuple(unit))
-    return units
-
-
-def _followers(dims: tuple[Axes, ...], sums: frozenset[int], count: int) -> dict[int, int]:
-    return {a: b for axes in dims for a, b in zip(axes, axes[1:], strict=False)}
-
-
-def _together(a: int, b: int, dims: tuple[Axes, ...], sums: frozenset[int], follows: dict[int, int]) -> bool:
-    """Whether `b` stands right behind `a`, or neither splits a dimension and both or none are to be added up."""
-    if follows.get(a) == b:
-        return True
-    split = any(a in axes or b in axes for axes in dims)
-    return not split and (a in sums) == (b in sums)
