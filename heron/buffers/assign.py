@@ -223,7 +223,7 @@ def _lay_out_temporaries(found: BufferAssignment, number: int, space: _Space, be
         found.slices.update((v, Slice(home.number, block.offset, v.size)) for v in values)
     found.scratch.update((i, Slice(home_of(b).number, b.offset, b.bytes)) for b, i in space.scratch)
     peak = peak_of([b for b in (*(b for b, _ in space.blocks), *needed) if b.shelf < 0])
-    found.peak_bytes += min(size, peak)
+    found.peak_bytes += 0 if temp.is_on_host else min(size, peak)
 
 
 def _own_allocation(number: int, size: int, values: list[Value], outputs: dict[Value, int]) -> Allocation | None:

@@ -10,6 +10,7 @@ from heron.analysis.graph.dataflow import Dataflow, Value
 from heron.errors import HeronError
 from heron.hlo.ir import literal
 from heron.hlo.ir.instruction import Instruction
+from heron.hlo.ir.layout import HOST_SPACE
 from heron.hlo.ir.module import Module
 from heron.hlo.ir.shape import ShapeIndex
 from heron.records import dataclass
@@ -45,6 +46,11 @@ class Allocation:
     def writable(self) -> bool:
         """A donated parameter is; set by what lives in it."""
         return any(not v.is_given for v in self.values)
+
+    @property
+    def is_on_host(self) -> bool:
+        """Whether it is scratch in the host's memory, for arrays that the program sends there."""
+        return self.kind == "temp" and self.memory_space == HOST_SPACE
 
     @property
     def name(self) -> str:
@@ -116,7 +122,12 @@ class BufferAssignment:
 
     @property
     def temp_bytes(self) -> int:
-        return self._total("temp")
+        return sum(a.size for a in self.allocations if a.kind == "temp" and not a.is_on_host)
+
+    @property
+    def host_bytes(self) -> int:
+        """Bytes in the host's memory, of arrays that the program sends there."""
+        return sum(a.size for a in self.allocations if a.is_on_host)
 
     @property
     def argument_bytes(self) -> int:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from heron.hlo.calls.markers import MARKING
 from heron.hlo.facts import has_start_operands, having, opcodes
 from heron.hlo.ir.op import Trait
 from heron.passes.collectives.async_to_sync import AsyncToSync
@@ -119,11 +120,12 @@ def combiners() -> Pipeline:
     return WithCollectives("combiners", steps)
 
 
-def partition(*, blocks: bool = False) -> Pipeline:
+def partition(*, blocks: bool = False, offload: bool = False) -> Pipeline:
     """Inlines calls and removes what is dead or computed twice: the passes after it see the program as it runs.
 
     Args:
         blocks: keep fusions that a program brings with tiles of its own.
+        offload: whether the backend keeps arrays in the host's memory where the program says so.
     """
     return Pipeline(
         "partition",
@@ -152,7 +154,7 @@ def partition(*, blocks: bool = False) -> Pipeline:
             Late("control_flow.conditional_canonicalizer", {"conditional"}),
             # what only other devices or other memories would be for
             TrivialCollectiveRemover(),
-            Late("layout.marker_remover", {"custom-call"}),
+            Late("layout.marker_remover", MARKING, offload=offload),
             Dce(),
             Cse(),
             # every reduction came with a combiner of its own: fewer for all that follows to look at

@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from heron.analysis.cost.communication import HOST_SPACE
 from heron.analysis.cost.program import program_cost
 from heron.errors import HeronError
 from heron.hlo.calls.python import calls_python
@@ -344,10 +343,6 @@ def minor_to_major(shape: Shape) -> tuple[int, ...]:
     return shape.layout.minor_to_major
 
 
-def _is_on_host(shape: Shape) -> bool:
-    return shape.layout is not None and shape.layout.memory_space == HOST_SPACE
-
-
 def _laid(array: np.ndarray, order: tuple[int, ...]) -> np.ndarray:
     """The array, its dimensions lying in that order with no gaps."""
     turned = array.transpose(order[::-1])
@@ -374,7 +369,7 @@ def about(name: str, source: Module, scheduled: Module, seconds: float, together
     donated = tuple(sorted(_aliased(source) | donors))
     calls = any(map(calls_python, scheduled.instructions()))
     gives = source.entry_layout[1] if source.entry_layout is not None else source.entry.root.shape
-    on_host = tuple(n for n, (_, s) in enumerate(gives.leaves()) if s.is_array and _is_on_host(s))
+    on_host = tuple(n for n, (_, s) in enumerate(gives.leaves()) if s.is_array and s.is_on_host)
     found = About(source.name, name, donated, seconds, calls, on_host)
     if not together:
         return found

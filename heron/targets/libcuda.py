@@ -60,6 +60,7 @@ FUNCTIONS: dict[str, tuple[Any, ...]] = {
     "cuMemcpyHtoDAsync_v2": (A, P, N, P),
     "cuMemcpyDtoHAsync_v2": (P, A, N, P),
     "cuMemcpyDtoDAsync_v2": (A, A, N, P),
+    "cuMemcpyAsync": (A, A, N, P),
     "cuMemsetD8Async": (A, c_ubyte, N, P),
     "cuGraphCreate": (P, U),
     "cuGraphDestroy": (P,),
@@ -153,7 +154,7 @@ class Node(Structure):
     _fields_ = [("type", INT), ("reserved0", INT * 3), ("of", _NodeUnion), ("reserved2", c_longlong)]
 
 
-DEVICE = 2  # CU_MEMORYTYPE_DEVICE
+HOST, DEVICE = 1, 2  # CU_MEMORYTYPE_*
 NODE_CONDITIONAL = 13  # CU_GRAPH_NODE_TYPE_CONDITIONAL
 IF, WHILE = 0, 1  # CU_GRAPH_COND_TYPE_*
 ASSIGN_DEFAULT = 1  # CU_GRAPH_COND_ASSIGN_DEFAULT

@@ -63,6 +63,8 @@ ENTRY main {{
   ROOT r = f32[4] negate(y)
 }}
 """
+    if marker == "MoveToHost" and target != "cpu":
+        pytest.skip("an array in the host's memory is one: tests/passes/copies/test_host_offloader.py")
     trace = Trace()
     module = Compilation(heron.parse(text), get(target), Options(), trace).passes("hlo")
     assert "custom-call" not in {i.opcode for i in module.instructions()}

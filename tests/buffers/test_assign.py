@@ -137,7 +137,8 @@ ENTRY main {
     at = {i.name: assignment.allocation_of(i) for i in module.entry.instructions}
     assert at["a"].name == at["b"].name == "temp S(5)" and at["a"].memory_space == 5
     assert {at[n].memory_space for n in "cde"} == {0}
-    assert assignment.temp_bytes == assignment.peak_bytes == 4032 + 4000 + 4000
+    assert assignment.temp_bytes == assignment.peak_bytes == 4000
+    assert assignment.host_bytes == 4032 + 4000
     assert assignment.temp is not None and assignment.temp.size == 4000
 
 

@@ -42,7 +42,7 @@ class Reach:
         emitters: of kernels that the program must have.
         steps: texts that ``--to graph`` must hold.
         rtol, atol: of values; integers are compared exactly.
-        same_bits: whether every call gives the same bits.
+        same_bits: whether every call gives the same bits; ``offloads``: whether it keeps arrays on the host.
     """
 
     text: str
@@ -56,6 +56,7 @@ class Reach:
     atol: float = 1e-5
     same_bits: bool = True
     donates: bool = False
+    offloads: bool = False
 
     def module(self, full: bool) -> Module:
         """The program at its size."""
@@ -162,6 +163,71 @@ ENTRY main {
 }
 """
 
+#: as a checkpoint policy has it: the states of a loop wait on the host for a second loop, which goes backwards
+_LAYERS = """HloModule layers
+
+forth {
+  p = (s32[], f32[{n}], f32[300,{n}]) parameter(0)
+  i = s32[] get-tuple-element(p), index=0
+  x = f32[{n}] get-tuple-element(p), index=1
+  all = f32[300,{n}] get-tuple-element(p), index=2
+  one = s32[] constant(1)
+  zero = s32[] constant(0)
+  j = s32[] add(i, one)
+  y = f32[{n}] sine(x)
+  h = f32[{n}] custom-call(x), custom_call_target="MoveToHost"
+  row = f32[1,{n}] reshape(h)
+  more = f32[300,{n}] dynamic-update-slice(all, row, i, zero)
+  ROOT r = (s32[], f32[{n}], f32[300,{n}]) tuple(j, y, more)
+}
+
+before {
+  p = (s32[], f32[{n}], f32[300,{n}]) parameter(0)
+  i = s32[] get-tuple-element(p), index=0
+  most = s32[] constant(300)
+  ROOT c = pred[] compare(i, most), direction=LT
+}
+
+back {
+  p = (s32[], f32[{n}], f32[300,{n}]) parameter(0)
+  i = s32[] get-tuple-element(p), index=0
+  g = f32[{n}] get-tuple-element(p), index=1
+  all = f32[300,{n}] get-tuple-element(p), index=2
+  one = s32[] constant(1)
+  zero = s32[] constant(0)
+  j = s32[] subtract(i, one)
+  row = f32[1,{n}] dynamic-slice(all, j, zero), dynamic_slice_sizes={1,{n}}
+  flat = f32[{n}] reshape(row)
+  x = f32[{n}] custom-call(flat), custom_call_target="MoveToDevice"
+  d = f32[{n}] cosine(x)
+  h = f32[{n}] multiply(g, d)
+  ROOT r = (s32[], f32[{n}], f32[300,{n}]) tuple(j, h, all)
+}
+
+left {
+  p = (s32[], f32[{n}], f32[300,{n}]) parameter(0)
+  i = s32[] get-tuple-element(p), index=0
+  zero = s32[] constant(0)
+  ROOT c = pred[] compare(i, zero), direction=GT
+}
+
+ENTRY main {
+  x = f32[{n}] parameter(0)
+  none = f32[] constant(0)
+  zeros = f32[300,{n}] broadcast(none), dimensions={}
+  first = s32[] constant(0)
+  last = s32[] constant(300)
+  one = f32[] constant(1)
+  ones = f32[{n}] broadcast(one), dimensions={}
+  begin = (s32[], f32[{n}], f32[300,{n}]) tuple(first, x, zeros)
+  done = (s32[], f32[{n}], f32[300,{n}]) while(begin), condition=before, body=forth
+  all = f32[300,{n}] get-tuple-element(done), index=2
+  again = (s32[], f32[{n}], f32[300,{n}]) tuple(last, ones, all)
+  end = (s32[], f32[{n}], f32[300,{n}]) while(again), condition=left, body=back
+  ROOT g = f32[{n}] get-tuple-element(end), index=1
+}
+"""
+
 
 def _numbers(r: np.random.Generator, n: int) -> list[np.ndarray]:
     return [r.integers(-(2**31), 2**31 - 1, n).astype(np.int32)]
@@ -220,7 +286,12 @@ def _programs() -> dict[str, Reach]:
             atol=1e-3,
         ),
         "loops": Reach(LOOPS, (8, 8), lambda r, n: [r.random(n, np.float32)], steps=("while ",)),
-        "offloaded": Reach(_OFFLOADED, (1000, full), lambda r, n: [r.random(n, np.float32)]),
+        "offloaded": Reach(
+            _OFFLOADED, (1000, full), lambda r, n: [r.random(n, np.float32)], offloads=True, steps=("copy #",)
+        ),
+        "offloaded_layers": Reach(
+            _LAYERS, (64, 1 << 18), lambda r, n: [r.random(n, np.float32)], offloads=True, steps=("while ",)
+        ),
         "donation": Reach(SUM, (1000, 1000), lambda r, n: [r.random(n, np.float32) for _ in range(2)], donates=True),
         "pool": Reach(_GELU, (64, 2048), bf16, environment=(("HERON_CUDA_ALLOCATOR", "pool"),), rtol=2e-2, atol=2e-2),
     }
@@ -253,6 +324,8 @@ def misses(case: Reach, made: CudaExecutable) -> list[str]:
     """The parts of the path that the program was to reach, and does not."""
     there, graph = {k.emitter for k in made.kernels}, made.stage("graph")
     missing = [f"no kernel of the emitter {e}, but {', '.join(sorted(there))}" for e in sorted(case.emitters - there)]
+    if case.offloads and not made.assignment.host_bytes:
+        missing.append("no array is in the host's memory")
     return missing + [f"nothing of the plan is '{s}'" for s in case.steps if s not in graph]
 
 

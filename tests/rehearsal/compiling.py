@@ -150,6 +150,6 @@ def _runner(kernel: Runner, count: int, recorder: Recorder, scratch: int) -> Any
         if scratch:
             assert recorder.memory.room(values[count]) >= scratch, "a kernel's scratch memory is too small"
         assert not any(values[count + bool(scratch) :]), "scratch memory that is not wanted is null"
-        kernel([(address, recorder.memory.room(address)) for address in values[:count]])
+        kernel([(address, recorder.room(address)) for address in values[:count]])
 
     return run

@@ -423,7 +423,7 @@ class Recorder:
         del self._pinned[address]
 
     def _is_pinned(self, address: int) -> bool:
-        return any(start <= address < start + len(block) for start, block in self._pinned.items())
+        return self._pinned_room(address) > 0
 
     def _cuMemcpyHtoDAsync_v2(self, target: int, origin: int, size: int, stream: int) -> Answer:
         data = raw(origin, size)
@@ -447,7 +447,11 @@ class Recorder:
         self._enqueue(stream, GraphNode("set", (target, value, size), ()))
 
     def _cuMemcpyDtoDAsync_v2(self, target: int, origin: int, size: int, stream: int) -> Answer:
-        self._enqueue(stream, GraphNode("copy", (target, origin, size), ()))
+        self._enqueue(stream, GraphNode("copy", (target, origin, size, False, False), ()))
+
+    def _cuMemcpyAsync(self, target: int, origin: int, size: int, stream: int) -> Answer:
+        data = (target, origin, size, self._is_pinned(target), self._is_pinned(origin))
+        self._enqueue(stream, GraphNode("copy", data, ()))
 
     # -- graphs ------------------------------------------------------------------------------------------------------
     def _cuGraphCreate(self, out: int, flags: int) -> Answer:
@@ -549,9 +553,9 @@ class Recorder:
             case "kernel":
                 self._launch(*node.data)  # type: ignore[arg-type]
             case "copy":
-                target, origin, size = node.data
+                target, origin, size, to_host, from_host = node.data
                 self.clock += _LAUNCH
-                self.memory.view(target, size, "copy")[:] = self.memory.view(origin, size, "copy")  # type: ignore[arg-type]
+                self._view(target, size, to_host)[:] = self._view(origin, size, from_host)
             case "set":
                 target, value, size = node.data
                 self.memory.view(target, size, "set")[:] = value  # type: ignore[arg-type]
@@ -573,6 +577,23 @@ class Recorder:
                     if node.kind == "if":
                         break
 
+    def _view(self, address: Any, size: Any, on_host: Any) -> Any:
+        """The bytes that a copy reads or writes. Raises `Fault` unless they are in that memory."""
+        if not on_host:
+            return self.memory.view(address, size, "copy")
+        if self._pinned_room(address) < size:
+            raise Fault(700, f"copy: {size} bytes at {address:#x} are not all pinned memory of the host")
+        return raw(address, size)
+
+    def room(self, address: int) -> int:
+        """Bytes from an address to the end of what a kernel may reach there: memory of a device, or pinned memory."""
+        return self.memory.room(address) or self._pinned_room(address)
+
+    def _pinned_room(self, address: int) -> int:
+        blocks = list(self._pinned.items())  # other threads allocate meanwhile
+        ends = [start + len(block) for start, block in blocks if start <= address < start + len(block)]
+        return ends[0] - address if ends else 0
+
     def _duration(self, name: str) -> float:
         return next((t for part, t in self.durations.items() if part in name), _LAUNCH)
 
@@ -582,7 +603,7 @@ class Recorder:
         if f.name in self.faults:
             raise Fault(700, f"{f.name} faults, as asked for")
         for n, address in enumerate(values[: f.pointers]):
-            if not self.memory.is_known(address):
+            if not self.memory.is_known(address) and not self._is_pinned(address):
                 self.problems.append(f"parameter {n} of {f.name}: {address:#x} is in no allocation")
                 raise Fault(700, f"parameter {n} of {f.name} is in no allocation")
         if f.run is not None:
@@ -613,11 +634,15 @@ def _put(address: int, kind: Any, value: float) -> None:
     kind.from_address(address).value = value
 
 
-def _copy(params: int) -> tuple[int, int, int]:
+def _copy(params: int) -> tuple[int, int, int, bool, bool]:
+    """What a node copies: to where, from where, bytes, and which end is on the host."""
     c = libcuda.CopyNode.from_address(params)
-    if (c.source_type, c.target_type, c.height, c.depth) != (libcuda.DEVICE, libcuda.DEVICE, 1, 1):
-        raise _Bad("a copy that is not of a row of bytes on the device")
-    return c.target_device, c.source_device, c.width
+    kinds = (libcuda.HOST, libcuda.DEVICE)
+    if c.source_type not in kinds or c.target_type not in kinds or (c.height, c.depth) != (1, 1):
+        raise _Bad("a copy that is not of a row of bytes")
+    to_host, from_host = c.target_type == libcuda.HOST, c.source_type == libcuda.HOST
+    target, source = c.target_host if to_host else c.target_device, c.source_host if from_host else c.source_device
+    return target or 0, source or 0, c.width, to_host, from_host
 
 
 def _image(address: int) -> bytes:

@@ -19,9 +19,6 @@ from heron.hlo.ir.shape import Shape
 from heron.records import dataclass
 from heron.targets import Link, Target
 
-#: memory space of a layout that is the host's
-HOST_SPACE = 5
-
 
 @dataclass(frozen=True, slots=True)
 class Way:
@@ -157,10 +154,9 @@ def pace_of_rings(opcode: str, found: Sequence[Ring]) -> Pace:
 
 
 def copy_seconds(i: Instruction, target: Target) -> float:
-    """Seconds of a copy-start: to or from the host over its link, else one read and one write of memory."""
+    """Seconds of a copy or copy-start: to or from the host over its link, else one read and one write of memory."""
     size = _bytes(i.operands[0].shape)
-    spaces = {s.layout.memory_space for _, s in i.shape.leaves() if s.is_array and s.layout is not None}
-    if HOST_SPACE in spaces:
+    if any(s.is_on_host for shape in (i.shape, i.operands[0].shape) for _, s in shape.leaves()):
         return size / target.host_bandwidth
     return 2 * size / target.memory_bandwidth
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Hashable, Iterable, Iterator, Mapping
 from dataclasses import replace
 
-from heron.analysis.cost.communication import communicates, link_seconds
+from heron.analysis.cost.communication import communicates, copy_seconds, link_seconds
 from heron.analysis.cost.estimate import Estimate, estimate
 from heron.analysis.cost.kernel import KernelCost, kernel_cost, named_for
 from heron.analysis.fusion import radix_plan
@@ -138,6 +138,9 @@ class _Walk:
             time = Estimate(min(time.launch, _CALL), time.compute, time.memory, time.ideal)
         if communicates(i) is not None:
             link = link_seconds(i, self._module, target)
+            time = Estimate(target.launch_seconds, 0.0, link, link)
+        elif i.opcode == "copy" and i.shape.is_on_host != i.operands[0].shape.is_on_host:
+            link = copy_seconds(i, target)
             time = Estimate(target.launch_seconds, 0.0, link, link)
         elif i.opcode == "sort" and target.is_gpu:
             network = _network(i)

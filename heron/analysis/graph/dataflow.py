@@ -48,6 +48,11 @@ class Value:
         return self.shape.byte_size
 
     @property
+    def device_size(self) -> int:
+        """Bytes that it takes of the device's memory: none on the host."""
+        return 0 if self.shape.is_on_host else self.shape.byte_size
+
+    @property
     def memory_space(self) -> int:
         """S(n) of its layout: values of two spaces never share a buffer."""
         layout = self.shape.layout

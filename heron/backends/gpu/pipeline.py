@@ -36,6 +36,7 @@ from heron.passes.expand.scatter_determinism_expander import ScatterDeterminismE
 from heron.passes.expand.stable_sort_expander import StableSortExpander
 from heron.passes.expand.topk_decomposer import TopkDecomposer
 from heron.passes.expand.tree_reduction_rewriter import TreeReductionRewriter
+from heron.passes.framework.late import Late
 from heron.passes.framework.pipeline import Fixpoint, Pipeline
 from heron.passes.framework.registry import named_pipeline
 from heron.passes.fusion.attention_fusion import AttentionFusion
@@ -75,7 +76,7 @@ from heron.passes.simplify.variadic_op_splitter import VariadicOpSplitter
 @named_pipeline("gpu-partition")
 def partition() -> Pipeline:
     """Calls inlined and what is dead or double gone, so that the rest sees the program as it runs."""
-    return shared.partition(blocks=True)
+    return shared.partition(blocks=True, offload=True)
 
 
 @named_pipeline("gpu-optimise")
@@ -212,6 +213,8 @@ def schedule() -> Pipeline:
             # how long a collective takes is nothing fusion asks, so only now does it become two ops
             AsyncCollectiveCreator(),
             FlattenCallGraph(),
+            # what the program keeps in the host's memory is copied there, and nothing is fused any more
+            Late("copies.host_offloader", {"custom-call"}),
             DoubleBufferLoopUnrolling(),
             CopyInsertion(),
             CopyFusion(least_update=0.0),

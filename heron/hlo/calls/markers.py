@@ -6,7 +6,7 @@ from heron.hlo.calls.declaration import Call
 from heron.hlo.ir.instruction import Instruction
 
 _SPREAD = "how values are spread was decided, or this is the only device"
-_PLACE = "values stay in the memory of the device that computes them"
+_PLACE = "the value is in the memory of the device that computes it"
 _KEEP = "what is kept close is the hardware's to decide"
 #: where a value is to be kept, how it is spread, what may be assumed of it: each with why nothing follows from it where
 #: code is made for one device and one memory
@@ -60,6 +60,23 @@ CALLS = (
         for name in sorted(BORDERS)
     ),
 )  # fmt: skip
+
+
+TO_HOST, TO_DEVICE = "MoveToHost", "MoveToDevice"
+#: the opcodes that may say where an array is kept
+MARKING = frozenset({"custom-call", "copy"})
+
+
+def move_of(i: Instruction) -> str:
+    """`TO_HOST` or `TO_DEVICE` where a marker says in which memory its array is from there on; empty for all else."""
+    if not i.shape.is_array or i.custom_call_target not in (TO_HOST, TO_DEVICE, "annotate_device_placement"):
+        return ""
+    if i.custom_call_target in (TO_HOST, TO_DEVICE):
+        return i.custom_call_target
+    place = i.extras.get("frontend_attributes", {}).get("_xla_buffer_placement")
+    if place is None:
+        return TO_HOST if i.shape.is_on_host else TO_DEVICE
+    return TO_HOST if place in ("pinned_host", "unpinned_host") else TO_DEVICE
 
 
 def is_identity(i: Instruction) -> bool:

@@ -4,6 +4,9 @@ from __future__ import annotations
 
 from functools import cache
 
+#: XLA's number of the host's memory, S(5) in layouts
+HOST_SPACE = 5
+
 
 class Layout:
     """Order of dimensions in memory, tiles, memory space. Interned: compare with ``is``; make with `layout()`.

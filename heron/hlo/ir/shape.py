@@ -166,6 +166,18 @@ class Shape:
     def with_layout(self, layout: Layout | None) -> Shape:
         return array(self.element_type, self.dims, layout, self.dynamic)
 
+    @property
+    def is_on_host(self) -> bool:
+        """Whether it is an array in the host's memory."""
+        return self.layout is not None and self.layout.memory_space == layouts.HOST_SPACE
+
+    def in_memory(self, space: int) -> Shape:
+        """An array of the same kind and order in the memory of that number."""
+        lay = self.layout or layouts.default(self.rank)
+        return self.with_layout(
+            layouts.layout(lay.minor_to_major, lay.tiles, lay.element_size, space, lay.extra, lay.tail)
+        )
+
     def with_default_layout(self) -> Shape:
         """Row-major layouts everywhere, inside tuples too."""
         if self.tuple_shapes is not None:

@@ -7,14 +7,13 @@ from collections.abc import Callable, Iterator
 from heron.hlo.facts import has_start_operands, having, opcodes
 from heron.hlo.ir.computation import Computation
 from heron.hlo.ir.instruction import Instruction
-from heron.hlo.ir.layout import Layout
+from heron.hlo.ir.layout import HOST_SPACE, Layout
 from heron.hlo.ir.module import Module
 from heron.hlo.ir.op import Trait
 from heron.hlo.ir.shape import Shape
 from heron.hlo.verifier.calls import ALIASING
 from heron.hlo.verifier.rules import Problem, rule
 
-HOST = 5  # the memory space of the host
 #: ops that hand on or take apart what they are given; no element moves
 PASSING = (
     "add-dependency",
@@ -176,7 +175,7 @@ def copies_to_and_from_the_host_keep_layouts(i: Instruction) -> Iterator[Problem
     source, to = i.operands[0].shape, i.shape
     if source.layout is None or to.layout is None:
         return
-    if source.layout.memory_space == HOST != to.layout.memory_space and not _same_order(source, to):
+    if source.layout.memory_space == HOST_SPACE != to.layout.memory_space and not _same_order(source, to):
         yield Problem("HLO207", f"'{i.name}' transposes on the way from the host", i, why=f"{source} to {to}")
 
 
@@ -194,15 +193,17 @@ def reshapes_move_nothing(i: Instruction) -> Iterator[Problem]:
 def nothing_lives_on_the_host(module: Module) -> Iterator[Problem]:
     """No value is in the host's memory."""
     for i in module.instructions():
-        if any(s.layout is not None and s.layout.memory_space == HOST for _, s in i.shape.leaves()):
-            yield Problem("HLO209", f"'{i.name}' is in the host's memory", i, why=f"memory space {HOST} in {i.shape}")
+        if any(s.is_on_host for _, s in i.shape.leaves()):
+            yield Problem(
+                "HLO209", f"'{i.name}' is in the host's memory", i, why=f"memory space {HOST_SPACE} in {i.shape}"
+            )
 
 
 @rule("HLO210", on=opcodes(has_start_operands), mode="layout_sensitive")
 def slices_move_between_memories_one_way(i: Instruction) -> Iterator[Problem]:
     """A dynamic-slice does not move data to the host, a dynamic-update-slice not from there."""
     before, after = _space(i.operands[0].shape), _space(i.shape)
-    wrong = (0, HOST) if i.opcode == "dynamic-slice" else (HOST, 0)
+    wrong = (0, HOST_SPACE) if i.opcode == "dynamic-slice" else (HOST_SPACE, 0)
     if (before, after) == wrong:
         why = f"from memory space {before} to {after}"
         yield Problem("HLO210", f"'{i.name}' ({i.opcode}) moves data the wrong way", i, why=why, hint="a copy can")

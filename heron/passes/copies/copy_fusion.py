@@ -61,7 +61,7 @@ class CopyFusion(Pass):
     def run(self, module: Module, ctx: PassContext) -> bool:
         changed = False
         for c in module.non_fusion_computations():
-            copies = [i for i in c.instructions if i.opcode == "copy" and i.shape.is_array]
+            copies = [i for i in c.instructions if _is_local(i)]
             if not copies:
                 continue
             for copy in copies:
@@ -107,7 +107,7 @@ class CopyFusion(Pass):
         levels: dict[int, list[Instruction]] = {}
         for i in order:
             is_read = bool(i.users) or i is c.root
-            if is_read and i.shape.is_array and i.shape.num_elements and (i.opcode == "copy" or _fills(i)):
+            if is_read and i.shape.is_array and i.shape.num_elements and (_is_local(i) or _fills(i)):
                 levels.setdefault(height[i], []).append(i)
         changed = False
         for level in levels.values():
@@ -136,9 +136,15 @@ def _makers(update: Instruction, copy: Instruction) -> list[Instruction]:
     return found
 
 
+def _is_local(i: Instruction) -> bool:
+    """Whether an array is copied within the device's memory."""
+    return i.opcode == "copy" and i.shape.is_array and not (i.shape.is_on_host or i.operands[0].shape.is_on_host)
+
+
 def _fills(i: Instruction) -> bool:
     """Whether a kernel makes an array out of nothing, each element by itself."""
-    return i.opcode == "fusion" and not i.operands and not i.has_side_effect and not is_shaped(i)
+    is_fill = i.opcode == "fusion" and not i.operands and not i.has_side_effect and not is_shaped(i)
+    return is_fill and not i.shape.is_on_host
 
 
 def _joined(group: list[Instruction], ctx: PassContext) -> Instruction:

@@ -120,7 +120,7 @@ def _insert(module: Module, plan: Plan, edges: list[tuple[Instruction, Instructi
             old.parent.remove(old)
     for flow, _ in plan.copied:
         made = flow.source.instruction
-        if made.parent is not None and _is_generator(made):
+        if made.parent is not None and is_generator(made):
             for part in [u for u in made.users if u.opcode == "get-tuple-element"]:
                 made.parent.remove_dead_from(part)
             if made.parent is not None:
@@ -188,9 +188,9 @@ def _another(source: Instruction) -> Instruction:
     """The value of `source` once more, in a place of its own: copied, or made again where that reads nothing."""
     home = source.parent
     assert home is not None
-    if source.opcode == "get-tuple-element" and _is_generator(source.operands[0]):
+    if source.opcode == "get-tuple-element" and is_generator(source.operands[0]):
         return _made_again(source.operands[0], source.attrs["index"])
-    if source.shape.is_array and _is_generator(source):
+    if source.shape.is_array and is_generator(source):
         return _made_again(source)
     return home.add("copy", [source], source.shape, "copy", like=source)
 
@@ -205,11 +205,11 @@ def _made_again(fill: Instruction, part: int | None = None) -> Instruction:
         body, whole = again.calls, again.calls.root
         body.root = whole.operands[part]
         body.remove_dead_from(whole)
-        again.shape = body.root.shape
+        again.shape = fill.shape.at((part,))
     return again
 
 
-def _is_generator(i: Instruction) -> bool:
+def is_generator(i: Instruction) -> bool:
     """Whether a kernel makes its arrays out of nothing, as one for zeros does."""
     if i.opcode != "fusion" or i.operands or i.has_side_effect:
         return False

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from heron.hlo.calls.markers import BORDERS, MARKERS, is_identity
+from heron.hlo.calls.markers import BORDERS, MARKERS, MARKING, TO_DEVICE, TO_HOST, is_identity, move_of
 from heron.hlo.ir.instruction import Instruction
 from heron.hlo.ir.module import Module
 from heron.passes.framework.base import Pass
@@ -16,8 +16,9 @@ from heron.records import dataclass
 class MarkerRemover(Pass):
     """Replaces custom calls that only annotate their operand by it, each with the reason.
 
-    Shardings are read before, where there are several devices. A value that was to wait in the host's memory stays
-    where it is computed: that costs memory of the device and saves both ways.
+    Shardings are read before, where there are several devices. With ``offload``, calls that move an array to the
+    host's memory and back stay, in one form, for `host-offloader`, and copies between the two take this form;
+    without, such an array stays where it is computed.
 
     c = f32[8] custom-call(f32[8] x), custom_call_target="annotate_device_placement", custom_call_has_side_effect=true
     ROOT n = f32[8] negate(c)
@@ -26,17 +27,44 @@ class MarkerRemover(Pass):
     """
 
     name = "marker-remover"
-    looks_for = frozenset({"custom-call"})
+    looks_for = MARKING
+    offload: bool = False
 
     def run(self, module: Module, ctx: PassContext) -> bool:
+        changed = self.offload and _name_moves(module)
         found = [i for i in module.instructions() if i.opcode == "custom-call" and is_identity(i)]
         if module.num_partitions > 1:
             found = [i for i in found if i.custom_call_target not in BORDERS]
+        moves = {i: move_of(i) for i in found} if self.offload else {}
+        if TO_HOST not in moves.values():
+            moves.clear()
         for i in found:
+            if moves.get(i):
+                _keep(i, moves[i])
+                continue
             value = take_out(i)
             why = f"{i.custom_call_target} changes no value: {MARKERS.get(i.custom_call_target, 'a part is the whole')}"
             ctx.decide(True, why, subject=i.name, object=value.name)
-        return bool(found)
+        return bool(found) or changed
+
+
+def _name_moves(module: Module) -> bool:
+    """Write copies between the memories of host and device as calls, since layouts are chosen anew; whether any was."""
+    found = [i for i in module.instructions() if i.opcode == "copy" and i.shape.is_array]
+    found = [i for i in found if i.shape.is_on_host != i.operands[0].shape.is_on_host]
+    for i in found:
+        assert i.parent is not None
+        move = TO_HOST if i.shape.is_on_host else TO_DEVICE
+        i.parent.replace_with(i, "custom-call", i.operands, i.shape.in_memory(0), custom_call_target=move)
+    return bool(found)
+
+
+def _keep(i: Instruction, move: str) -> None:
+    """Write a move between memories in its one form, which nothing need keep if nobody reads it."""
+    i.attrs["custom_call_target"] = move
+    i.attrs.pop("custom_call_has_side_effect", None)
+    i.extras.pop("frontend_attributes", None)
+    i.shape = i.shape.in_memory(0)
 
 
 def take_out(i: Instruction) -> Instruction:

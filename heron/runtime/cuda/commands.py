@@ -8,7 +8,7 @@ from __future__ import annotations
 import contextlib
 import ctypes
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from typing import Any
 
 from heron.buffers.assignment import Slice
@@ -84,22 +84,35 @@ class Kernel(Command):
 
 
 class Copy(Command):
-    """Bytes from one slice to another."""
+    """Bytes from one slice to another. ``on_host``: the allocations in pinned memory of the host."""
 
-    def __init__(self, driver: Driver, origin: Slice, target: Slice, context: int) -> None:
+    def __init__(
+        self, driver: Driver, origin: Slice, target: Slice, context: int, on_host: Collection[int] = ()
+    ) -> None:
         super().__init__(driver, (origin, target))
         self.context, self.size = context, target.size
-        kind = libcuda.DEVICE
-        self.node = libcuda.CopyNode(source_type=kind, target_type=kind, width=self.size, height=1, depth=1)
+        self.from_host, self.to_host = (s.allocation in on_host for s in (origin, target))
+        source, there = (libcuda.HOST if h else libcuda.DEVICE for h in (self.from_host, self.to_host))
+        self.node = libcuda.CopyNode(source_type=source, target_type=there, width=self.size, height=1, depth=1)
         self._node = ctypes.addressof(self.node)
 
     def point(self, bases: Bases) -> None:
         origin, target = self.slices
-        self.node.source_device = bases[origin.allocation] + origin.offset
-        self.node.target_device = bases[target.allocation] + target.offset
+        self.source, self.target = bases[origin.allocation] + origin.offset, bases[target.allocation] + target.offset
+        if self.from_host:
+            self.node.source_host = self.source
+        else:
+            self.node.source_device = self.source
+        if self.to_host:
+            self.node.target_host = self.target
+        else:
+            self.node.target_device = self.target
 
     def enqueue(self, stream: int) -> None:
-        self.driver.cuMemcpyDtoDAsync_v2(self.node.target_device, self.node.source_device, self.size, stream)
+        if self.from_host or self.to_host:  # addresses of pinned memory are the device's, too
+            self.driver.cuMemcpyAsync(self.target, self.source, self.size, stream)
+        else:
+            self.driver.cuMemcpyDtoDAsync_v2(self.target, self.source, self.size, stream)
 
     def add(self, graph: int, after: Any, count: int) -> int:
         add = self.driver.cuGraphAddMemcpyNode

@@ -5,9 +5,11 @@ from __future__ import annotations
 from collections import OrderedDict
 from dataclasses import field
 
+from heron.errors import HeronError
 from heron.records import dataclass
 from heron.runtime.cuda import streams
 from heron.runtime.cuda.device import Device
+from heron.runtime.cuda.driver import CallFailed
 from heron.runtime.cuda.graph import Graph
 
 
@@ -37,12 +39,27 @@ class Held:
     memory: list[tuple[int, int]] = field(default_factory=list)
     modules: list[int] = field(default_factory=list)
     slots: dict[int, Slot] = field(default_factory=dict)
+    pinned: list[int] = field(default_factory=list)
 
     def keep(self, size: int) -> int:
         """The address of so many bytes that stay with the program."""
         address = self.device.memory.allocate(size)
         self.memory.append((address, size))
         return address
+
+    def keep_on_host(self, size: int) -> int:
+        """The address of so many bytes of pinned memory of the host. Raises RUN043 when there are none."""
+        driver = self.device.driver
+        try:
+            self.pinned.append(driver.handle(driver.cuMemHostAlloc, max(1, size), 0))
+        except CallFailed as error:
+            raise HeronError(
+                "RUN043",
+                f"no pinned memory of the host for {size:,} bytes",
+                why=error.why,
+                hint="the program sends arrays to the host's memory: send fewer, or raise the limit of locked memory",
+            ) from error
+        return self.pinned[-1]
 
     def load(self, image: bytes, name: str) -> int:
         """A module that stays with the program."""
@@ -69,6 +86,9 @@ class Held:
             driver.cuModuleUnload(module)
         for address, size in self.memory:
             self.device.memory.free(address, size)
+        for address in self.pinned:
+            driver.cuMemFreeHost(address)
         self.slots.clear()
         self.modules.clear()
         self.memory.clear()
+        self.pinned.clear()

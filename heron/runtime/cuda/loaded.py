@@ -70,6 +70,7 @@ class Loaded:
         self.device, self.program, self.driver = device, program, device.driver
         self.epoch = device.epoch
         self.allocations = allocations
+        self._on_host = frozenset(a.number for a in allocations if a.is_on_host)
         self.notes: list[str] = []
         self.by_steps = os.environ.get("HERON_CUDA_STEPS") == "1"
         self._held = Held(device, device.epoch)
@@ -123,6 +124,8 @@ class Loaded:
             if a.kind == "constant" and a.literal is not None:
                 bases[a.number] = self._held.keep(a.size)
                 self.device.staging.to_device(np.ascontiguousarray(a.literal.array), bases[a.number])
+            elif a.is_on_host:
+                bases[a.number] = self._held.keep_on_host(a.size)
             elif a.kind == "temp":
                 bases[a.number] = self._held.keep(a.size)
         loops = sum(isinstance(t, WhileThunk) for t in walk(self.program.thunks))
@@ -348,7 +351,7 @@ class Loaded:
                     zeros[0] = self._held.keep(k.scratch)
                 return Kernel(self.driver, function, k.grid, k.block, thunk.args, zeros, k.shared)
             case CopyThunk():
-                return Copy(self.driver, thunk.origin, thunk.target, self.device.context)
+                return Copy(self.driver, thunk.origin, thunk.target, self.device.context, self._on_host)
             case RandomStateThunk():
                 return self._helper(self._random(), (STATE, thunk.out), (thunk.delta,))
             case DeviceNumberThunk():

@@ -219,7 +219,7 @@ class _Values:
             s.readers.append(0)
             s.makers.append(len(s.makes) if own else -1)
             lives_on = v in self.kept or v in self.places.given or v in self.places.moved
-            s.frees.append(v.size if (own or v in self.state) and not lives_on else 0)
+            s.frees.append(v.device_size if (own or v in self.state) and not lives_on else 0)
         return found
 
     def read_by(self, i: Instruction) -> tuple[int, ...]:
@@ -245,11 +245,12 @@ class _Values:
             self.number(v, True)
             if v.kind == "phi" and i.opcode == "while" or v in self.places.given or v in self.places.over:
                 continue
-            makes += v.size
+            size = v.device_size
+            makes += size
             if v in self.kept:
-                keeps += v.size
+                keeps += size
             if v in self.places.outs:
-                outs += v.size
+                outs += size
         return makes, keeps, outs
 
     def drop_unread(self, step: Mapping[Instruction, int]) -> None:
