@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import OrderedDict
 from dataclasses import field
+from typing import Any
 
 from heron.errors import HeronError
 from heron.records import dataclass
@@ -11,6 +12,10 @@ from heron.runtime.cuda import streams
 from heron.runtime.cuda.device import Device
 from heron.runtime.cuda.driver import CallFailed
 from heron.runtime.cuda.graph import Graph
+
+#: reasons for no graph that are no failures
+NO_GRAPHS, ONE_NODE = "graphs=off", "one node"
+_PLANNED = (NO_GRAPHS, ONE_NODE)
 
 
 @dataclass(slots=True)
@@ -65,6 +70,15 @@ class Held:
         """A module that stays with the program."""
         self.modules.append(self.device.load(image, name))
         return self.modules[-1]
+
+    def facts(self) -> dict[str, Any]:
+        """The graphs there are, how many were made again for other addresses, and why sections have none."""
+        slots = list(self.slots.values())
+        return {
+            "graphs": sum(len(s.graphs) for s in slots),
+            "rebuilt": sum(s.rebuilt for s in slots),
+            "refused": [s.refused for s in slots if s.refused and s.refused not in _PLANNED],
+        }
 
     def drop_graphs(self) -> None:
         """Give all graphs back."""

@@ -18,12 +18,12 @@ from heron.runtime.cuda.commands import Bases, Captured, Command, Copy, Kernel
 from heron.runtime.cuda.device import Device
 from heron.runtime.cuda.driver import CallFailed
 from heron.runtime.cuda.graph import Builder, Controls, Graph
-from heron.runtime.cuda.held import Held, Slot
+from heron.runtime.cuda.held import NO_GRAPHS, ONE_NODE, Held, Slot
 from heron.runtime.cuda.images import load_image
 from heron.runtime.cuda.nccl.exchanges import Exchanges, Place
 from heron.runtime.cuda.plan import STATE, HostBranch, HostCall, HostExchange, HostLoop, Plan, Section, StreamCall, plan
 from heron.runtime.cuda.program import GpuProgram, Image
-from heron.runtime.cuda.warming import warm
+from heron.runtime.cuda.warming import settle, warm
 from heron.runtime.thunks import (
     CollectiveThunk,
     ConditionalThunk,
@@ -45,9 +45,6 @@ if TYPE_CHECKING:
 GRAPHS_KEPT = 4
 #: smaller sections are launched step by step
 GRAPH_NODES = 2
-#: reasons for no graph that are no failures
-NO_GRAPHS, ONE_NODE = "graphs=off", "one node"
-PLANNED = (NO_GRAPHS, ONE_NODE)
 _STATIC_SHARED = 48 << 10
 _COUNTER = 8  # bytes of a loop's counter
 _BEGUN = -1  # the event of a section's begin, among those of its nodes
@@ -151,15 +148,8 @@ class Loaded:
         return self._scratch[0]
 
     def facts(self) -> dict[str, Any]:
-        """The state of its graphs as plain values: how many there are, how many were made again for other addresses,
-        why sections have none, and what did not go as planned."""
-        slots = list(self._slots.values())
-        return {
-            "graphs": sum(len(s.graphs) for s in slots),
-            "rebuilt": sum(s.rebuilt for s in slots),
-            "refused": [s.refused for s in slots if s.refused and s.refused not in PLANNED],
-            "notes": list(self.notes),
-        }
+        """The state of its graphs as plain values, and what did not go as planned."""
+        return {**self._held.facts(), "notes": list(self.notes)}
 
     def drop_graphs(self) -> None:
         """Give up all graphs, and wait for none: the communicators of their calls are going."""
@@ -219,6 +209,7 @@ class Loaded:
                 raise
             slot.refused = f"{error.what}: {error.why}"
             self.notes.append(f"no graph of {len(section.nodes)} nodes: {slot.refused}; run step by step instead")
+            settle(self, section)
             self._on_streams(section, slot, bases, None)
 
     def _slot(self, section: Section) -> Slot:

@@ -1,4 +1,6 @@
-"""First calls of libraries: each runs once before a graph is made of it, those of branches not taken as well.
+"""Calls of libraries that no program reads: before a graph is made, and after one could not be made.
+
+First calls run once before a graph is made of them, those of branches not taken as well.
 
 A library loads code and allocates in the first call of a kind. A stream that is captured allows neither, and the whole
 section would run without a graph for ever.
@@ -9,6 +11,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from heron.errors import HeronError
+from heron.runtime.cuda.driver import CallFailed
 from heron.runtime.cuda.plan import Section
 from heron.runtime.thunks import LibraryThunk
 
@@ -31,6 +34,20 @@ def warm(loaded: Loaded, section: Section) -> None:
         if isinstance(thunk, LibraryThunk) and thunk.call not in known:
             if _call(loaded, thunk):
                 known.add(thunk.call)
+
+
+def settle(loaded: Loaded, section: Section) -> None:
+    """Make a call of each library of a section, on memory of its own, whose values and errors nobody reads.
+
+    After a capture that failed, a library may report the error of CUDA's runtime that the capture left in its next call.
+    """
+    first = {t.call.library: t for t in section.thunks() if isinstance(t, LibraryThunk)}
+    for thunk in first.values():
+        try:
+            _call(loaded, thunk)
+        except HeronError as error:
+            if isinstance(error, CallFailed) and error.is_fault:
+                raise
 
 
 def _call(loaded: Loaded, thunk: LibraryThunk) -> bool:

@@ -20,12 +20,13 @@ from heron.runtime.cuda.array import put
 from heron.runtime.cuda.executable import CudaExecutable
 from heron.targets import libcuda
 from heron.trace import Trace
+from tests.backends.test_markers import OFFLOADED
 from tests.rehearsal.compiling import kernels_of, rehearsed, teach
 from tests.rehearsal.driver import Recorder
 from tests.runtime.cuda.programs import BRANCHES, DIAMOND, LOOPS, RANDOM, matrices, parse
 
 INVALID, NO_MEMORY, ILLEGAL_ADDRESS = 1, 2, 700
-PROGRAMS = {"diamond": DIAMOND, "loops": LOOPS, "branches": BRANCHES, "random": RANDOM}
+PROGRAMS = {"diamond": DIAMOND, "loops": LOOPS, "branches": BRANCHES, "random": RANDOM, "offloaded": OFFLOADED}
 #: calls that only ask
 UNCHECKED = frozenset(
     "cuInit cuDriverGetVersion cuGetErrorName cuDeviceGetName cuDeviceGetAttribute cuDeviceGetCount".split()
@@ -43,11 +44,11 @@ def _compiled(name: str) -> tuple[CudaExecutable, list[Any]]:
 
 def _arrays(name: str) -> list[np.ndarray]:
     n = np.array(1, np.int32)
-    shapes = {"diamond": (16, 16), "loops": (8,), "branches": (128, 128)}
+    shapes = {"diamond": (16, 16), "loops": (8,), "branches": (128, 128), "offloaded": (4,)}
     if name == "random":
         return []
     x, y = (a / 16 for a in matrices(shape=shapes[name]))
-    return {"diamond": [x, y], "loops": [x], "branches": [n, x]}[name]
+    return {"diamond": [x, y], "loops": [x], "branches": [n, x], "offloaded": [x]}[name]
 
 
 def _fresh(name: str, recorder: Recorder) -> CudaExecutable:
