@@ -39,7 +39,7 @@ def warm(loaded: Loaded, section: Section) -> None:
 def settle(loaded: Loaded, section: Section) -> None:
     """Make a call of each library of a section, on memory of its own, whose values and errors nobody reads.
 
-    After a capture that failed, a library may report the error of CUDA's runtime that the capture left in its next call.
+    After a capture that failed, the error that it left in CUDA's runtime may be what a library says of its next call.
     """
     first = {t.call.library: t for t in section.thunks() if isinstance(t, LibraryThunk)}
     for thunk in first.values():
