@@ -6,6 +6,7 @@ GPU a thread does 1, 2 or 4 consecutive elements of the row-major order.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Sequence
 from functools import partial
 from math import inf, prod
@@ -22,6 +23,8 @@ from heron.codegen.elemental import FunctionEmitter
 from heron.codegen.emitters.base import Frame
 from heron.codegen.ir.types import INDEX
 from heron.codegen.kernel import Launch
+from heron.hlo.facts import is_given
+from heron.hlo.ir.instruction import Instruction
 from heron.records import dataclass
 from heron.targets import WARP, Target
 
@@ -231,6 +234,8 @@ def gpu_parts(entry: Frame, parts: Sequence[Part]) -> int:
     """Emit each part for separate blocks, so that no warp branches; returns the number of blocks."""
     e, total, first = entry.e, sum(part.grid for part in parts), 0
     entry.thread_id()  # made once, for all parts
+    for number in _shared_numbers(entry, parts):
+        e.value(number, ())
     for part in parts:
         tensors = [entry.outputs[n] for n in part.members]
         if len(parts) == 1:
@@ -243,6 +248,30 @@ def gpu_parts(entry: Frame, parts: Sequence[Part]) -> int:
             entry.outputs[n] = result
         first += part.grid
     return total
+
+
+def _shared_numbers(entry: Frame, parts: Sequence[Part]) -> list[Instruction]:
+    """Numbers that several parts compute from numbers alone: they are computed ahead of what tells parts apart."""
+    times: Counter[Instruction] = Counter()
+    for part in parts if len(parts) > 1 else ():
+        times.update(_needed([entry.fusion.outputs[n].instruction for n in part.members]))
+    numbers: dict[Instruction, None] = {}
+    for i in entry.fusion.computation.post_order() if times else ():
+        if i.shape.is_scalar and (is_given(i) or i.op.is_elementwise and all(o in numbers for o in i.operands)):
+            numbers[i] = None
+    return [i for i in numbers if times[i] > 1 and i.op.is_elementwise]
+
+
+def _needed(roots: Sequence[Instruction]) -> list[Instruction]:
+    """The roots and all they are computed from."""
+    found = dict.fromkeys(roots)
+    work = list(found)
+    while work:
+        for o in work.pop().operands:
+            if o not in found:
+                found[o] = None
+                work.append(o)
+    return list(found)
 
 
 def _do_part(entry: Frame, part: Part, block: Expr, tensors: Sequence[SSAValue]) -> Sequence[SSAValue]:

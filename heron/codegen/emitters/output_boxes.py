@@ -7,7 +7,6 @@ branches over the others.
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 
@@ -30,8 +29,6 @@ from heron.codegen.emitters.loops import (
     plan_gpu,
 )
 from heron.codegen.kernel import Kernel, Launch
-from heron.hlo.facts import is_given
-from heron.hlo.ir.instruction import Instruction
 
 NO_NOTES: Mapping[str, str] = {}
 
@@ -88,35 +85,9 @@ def emit_gpu(frame: Frame, pieces: Sequence[Piece], emitter: str, notes: Mapping
         return frame.finish(Launch(), emitter, {"elements": "0", **notes})
     parts = [gpu_piece(frame, piece, several=len(pieces) > 1) for piece in pieces]
     plans = [plan for plan, _ in parts]
-    for number in _shared_numbers(frame, pieces):
-        frame.e.value(number, ())
     grid = gpu_parts(frame, [part for _, part in parts])
     vectors = " + ".join(str(plan.vector) for plan in plans)
     return frame.finish(Launch((grid, 1, 1), (plans[0].block, 1, 1)), emitter, {"vector": vectors, **notes})
-
-
-def _shared_numbers(frame: Frame, pieces: Sequence[Piece]) -> list[Instruction]:
-    """Numbers that several pieces compute from numbers alone: they are computed ahead of what tells pieces apart."""
-    times: Counter[Instruction] = Counter()
-    for piece in pieces if len(pieces) > 1 else ():
-        times.update(_needed([frame.fusion.outputs[n].instruction for n in piece.members]))
-    numbers: dict[Instruction, None] = {}
-    for i in frame.fusion.computation.post_order() if times else ():
-        if i.shape.is_scalar and (is_given(i) or i.op.is_elementwise and all(o in numbers for o in i.operands)):
-            numbers[i] = None
-    return [i for i in numbers if times[i] > 1 and i.op.is_elementwise]
-
-
-def _needed(roots: Sequence[Instruction]) -> list[Instruction]:
-    """The roots and all they are computed from."""
-    found = dict.fromkeys(roots)
-    work = list(found)
-    while work:
-        for o in work.pop().operands:
-            if o not in found:
-                found[o] = None
-                work.append(o)
-    return list(found)
 
 
 def gpu_piece(frame: Frame, piece: Piece, *, several: bool, block: int = 0) -> tuple[GpuPlan, Part]:
