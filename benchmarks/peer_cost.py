@@ -126,7 +126,7 @@ def compare(folder: Path, target: Target) -> tuple[Estimated, Estimated]:
         module, _ = lowered(folder.name.replace("@", " "))
     else:
         module = heron.parse(programs.path(folder.name, platform="cuda").read_text())
-    return ours(module, target), theirs(heron.parse(text.read_text()), 1e6 * target.launch_seconds)
+    return ours(module, target), theirs(heron.parse(text.read_text(), elided_as_zero=True), 1e6 * target.launch_seconds)
 
 
 @click.command(help=__doc__)
