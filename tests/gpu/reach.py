@@ -25,6 +25,7 @@ from heron.options import Options
 from heron.runtime.cuda.array import DeviceArray, put
 from heron.runtime.cuda.executable import CudaExecutable
 from heron.targets.triton import missing
+from tests.gpu.texts import ATOMICS, EMPTY_BRANCH, F8, GELU, HISTOGRAM, HOST, LAYERS, OFFLOADED, PAIRS, SCAN, SORT
 from tests.runtime.cuda.programs import BRANCHES, FACTORS, LOOPS, SUM
 
 #: calls on arrays of the device: more than graphs are kept, so that nodes of one are changed to other addresses
@@ -43,6 +44,7 @@ class Reach:
         steps: texts that ``--to graph`` must hold.
         rtol, atol: of values; integers are compared exactly.
         same_bits: whether every call gives the same bits; ``offloads``: whether it keeps arrays on the host.
+        refusal: the code of the error that calls must end with.
     """
 
     text: str
@@ -57,176 +59,12 @@ class Reach:
     same_bits: bool = True
     donates: bool = False
     offloads: bool = False
+    refusal: str = ""
 
     def module(self, full: bool) -> Module:
         """The program at its size."""
         n = self.sizes[full]
         return heron.parse(self.text.replace("{n}", str(n)).replace("{n-1}", str(n - 1)))
-
-
-_LESS = """less {
-  a = s32[] parameter(0)
-  b = s32[] parameter(1)
-  ROOT c = pred[] compare(a, b), direction=LT
-}
-"""
-_SORT = (
-    "HloModule sort\n\n" + _LESS + "\nENTRY main {\n  x = s32[{n}] parameter(0)\n"
-    "  ROOT r = s32[{n}] sort(x), dimensions={0}, to_apply=less\n}\n"
-)
-_PAIRS = """HloModule pairs
-
-less {
-  a = f32[] parameter(0)
-  b = f32[] parameter(1)
-  c = s32[] parameter(2)
-  d = s32[] parameter(3)
-  ROOT r = pred[] compare(a, b), direction=LT, type=TOTALORDER
-}
-
-ENTRY main {
-  x = f32[{n}] parameter(0)
-  i = s32[{n}] iota(), iota_dimension=0
-  ROOT r = (f32[{n}], s32[{n}]) sort(x, i), dimensions={0}, to_apply=less, is_stable=true
-}
-"""
-_SCAN = """HloModule scan
-
-add {
-  a = s32[] parameter(0)
-  b = s32[] parameter(1)
-  ROOT c = s32[] add(a, b)
-}
-
-ENTRY main {
-  x = s32[{n}] parameter(0)
-  zero = s32[] constant(0)
-  ROOT y = s32[{n}] reduce-window(x, zero), window={size={n} pad={n-1}_0}, to_apply=add
-}
-"""
-_HISTOGRAM = """HloModule histogram
-
-add {
-  a = s32[] parameter(0)
-  b = s32[] parameter(1)
-  ROOT c = s32[] add(a, b)
-}
-
-ENTRY main {
-  i = s32[{n},1] parameter(0)
-  zero = s32[] constant(0)
-  zeros = s32[256] broadcast(zero), dimensions={}
-  one = s32[] constant(1)
-  ones = s32[{n}] broadcast(one), dimensions={}
-  ROOT r = s32[256] scatter(zeros, i, ones), update_window_dims={}, inserted_window_dims={0}, scatter_dims_to_operand_dims={0}, index_vector_dim=1, to_apply=add
-}
-"""
-_ATOMICS = _HISTOGRAM.replace("s32[256]", "f32[256]").replace("s32[] ", "f32[] ").replace("ones = s32", "ones = f32")
-_GELU = """HloModule product
-
-ENTRY main {
-  x = bf16[{n},{n}] parameter(0)
-  w = bf16[{n},{n}] parameter(1)
-  y = bf16[{n},{n}] dot(x, w), lhs_contracting_dims={1}, rhs_contracting_dims={0}
-  ROOT z = bf16[{n},{n}] tanh(y)
-}
-"""
-_F8 = """HloModule f8
-
-ENTRY main {
-  x = f8e4m3fn[{n},{n}] parameter(0)
-  w = f8e4m3fn[{n},{n}] parameter(1)
-  ROOT y = f32[{n},{n}] dot(x, w), lhs_contracting_dims={1}, rhs_contracting_dims={0}
-}
-"""
-_HOST = """HloModule host
-
-ENTRY main {
-  x = f32[{n},{n}] parameter(0)
-  t = f32[{n},{n}] transpose(x), dimensions={1,0}
-  s = f32[{n},{n}] add(x, t)
-  c = f32[{n},{n}] cholesky(s), lower=true
-  ROOT e = f32[{n},{n}] exponential(c)
-}
-"""
-_OFFLOADED = """HloModule offloaded
-
-ENTRY main {
-  x = f32[{n}] parameter(0)
-  y = f32[{n}] exponential(x)
-  kept = f32[{n}]{0:S(5)} custom-call(y), custom_call_target="annotate_device_placement", frontend_attributes={_xla_buffer_placement="pinned_host"}
-  z = f32[{n}] sine(x)
-  back = f32[{n}]{0} custom-call(kept), custom_call_target="annotate_device_placement", frontend_attributes={_xla_buffer_placement="device"}
-  away = f32[{n}]{0:S(5)} custom-call(z), custom_call_target="MoveToHost"
-  again = f32[{n}]{0} custom-call(away), custom_call_target="MoveToDevice"
-  ROOT r = f32[{n}] multiply(back, again)
-}
-"""
-
-#: as a checkpoint policy has it: the states of a loop wait on the host for a second loop, which goes backwards
-_LAYERS = """HloModule layers
-
-forth {
-  p = (s32[], f32[{n}], f32[300,{n}]) parameter(0)
-  i = s32[] get-tuple-element(p), index=0
-  x = f32[{n}] get-tuple-element(p), index=1
-  all = f32[300,{n}] get-tuple-element(p), index=2
-  one = s32[] constant(1)
-  zero = s32[] constant(0)
-  j = s32[] add(i, one)
-  y = f32[{n}] sine(x)
-  h = f32[{n}] custom-call(x), custom_call_target="MoveToHost"
-  row = f32[1,{n}] reshape(h)
-  more = f32[300,{n}] dynamic-update-slice(all, row, i, zero)
-  ROOT r = (s32[], f32[{n}], f32[300,{n}]) tuple(j, y, more)
-}
-
-before {
-  p = (s32[], f32[{n}], f32[300,{n}]) parameter(0)
-  i = s32[] get-tuple-element(p), index=0
-  most = s32[] constant(300)
-  ROOT c = pred[] compare(i, most), direction=LT
-}
-
-back {
-  p = (s32[], f32[{n}], f32[300,{n}]) parameter(0)
-  i = s32[] get-tuple-element(p), index=0
-  g = f32[{n}] get-tuple-element(p), index=1
-  all = f32[300,{n}] get-tuple-element(p), index=2
-  one = s32[] constant(1)
-  zero = s32[] constant(0)
-  j = s32[] subtract(i, one)
-  row = f32[1,{n}] dynamic-slice(all, j, zero), dynamic_slice_sizes={1,{n}}
-  flat = f32[{n}] reshape(row)
-  x = f32[{n}] custom-call(flat), custom_call_target="MoveToDevice"
-  d = f32[{n}] cosine(x)
-  h = f32[{n}] multiply(g, d)
-  ROOT r = (s32[], f32[{n}], f32[300,{n}]) tuple(j, h, all)
-}
-
-left {
-  p = (s32[], f32[{n}], f32[300,{n}]) parameter(0)
-  i = s32[] get-tuple-element(p), index=0
-  zero = s32[] constant(0)
-  ROOT c = pred[] compare(i, zero), direction=GT
-}
-
-ENTRY main {
-  x = f32[{n}] parameter(0)
-  none = f32[] constant(0)
-  zeros = f32[300,{n}] broadcast(none), dimensions={}
-  first = s32[] constant(0)
-  last = s32[] constant(300)
-  one = f32[] constant(1)
-  ones = f32[{n}] broadcast(one), dimensions={}
-  begin = (s32[], f32[{n}], f32[300,{n}]) tuple(first, x, zeros)
-  done = (s32[], f32[{n}], f32[300,{n}]) while(begin), condition=before, body=forth
-  all = f32[300,{n}] get-tuple-element(done), index=2
-  again = (s32[], f32[{n}], f32[300,{n}]) tuple(last, ones, all)
-  end = (s32[], f32[{n}], f32[300,{n}]) while(again), condition=left, body=back
-  ROOT g = f32[{n}] get-tuple-element(end), index=1
-}
-"""
 
 
 def _numbers(r: np.random.Generator, n: int) -> list[np.ndarray]:
@@ -257,18 +95,18 @@ def _programs() -> dict[str, Reach]:
 
     small, full = 65536, 1 << 22
     bf16, f8 = _matrices(ml_dtypes.bfloat16), _matrices(ml_dtypes.float8_e4m3fn)
-    product = Reach(_GELU, (256, 2048), bf16, rtol=2e-2, atol=2e-2)
+    product = Reach(GELU, (256, 2048), bf16, rtol=2e-2, atol=2e-2)
     return {
-        "radix_sort": Reach(_SORT, (small, full), _numbers),
-        "sort_of_pairs": Reach(_PAIRS, (small, full), _floats),
-        "scan": Reach(_SCAN, (small, full), _numbers),
-        "histogram": Reach(_HISTOGRAM, (small, full), _bins),
-        "float_atomics": Reach(_ATOMICS, (4096, full), _bins, Options(deterministic=False), same_bits=False),
+        "radix_sort": Reach(SORT, (small, full), _numbers),
+        "sort_of_pairs": Reach(PAIRS, (small, full), _floats),
+        "scan": Reach(SCAN, (small, full), _numbers),
+        "histogram": Reach(HISTOGRAM, (small, full), _bins),
+        "float_atomics": Reach(ATOMICS, (4096, full), _bins, Options(deterministic=False), same_bits=False),
         "copy_engine": replace(product, options=Options(tma="on"), emitters=frozenset({"block"})),
         "fetching_warps": replace(product, options=Options(tma="specialized"), emitters=frozenset({"block"})),
-        "f8": Reach(_F8, (64, 4096), f8, Options(math="reassociate"), rtol=1e-3, atol=1e-3),
+        "f8": Reach(F8, (64, 4096), f8, Options(math="reassociate"), rtol=1e-3, atol=1e-3),
         "host_step": Reach(
-            _HOST, (8, 512), _definite, Options(libraries="none"), steps=("host: ",), rtol=1e-3, atol=1e-3
+            HOST, (8, 512), _definite, Options(libraries="none"), steps=("host: ",), rtol=1e-3, atol=1e-3
         ),
         "library_between_graphs": Reach(
             FACTORS,
@@ -285,15 +123,25 @@ def _programs() -> dict[str, Reach]:
             rtol=1e-3,
             atol=1e-3,
         ),
+        "empty_branch": Reach(
+            EMPTY_BRANCH, (1000, full), lambda r, n: [np.array(1, np.int32), r.random(n, np.float32)]
+        ),
         "loops": Reach(LOOPS, (8, 8), lambda r, n: [r.random(n, np.float32)], steps=("while ",)),
         "offloaded": Reach(
-            _OFFLOADED, (1000, full), lambda r, n: [r.random(n, np.float32)], offloads=True, steps=("copy #",)
+            OFFLOADED, (1000, full), lambda r, n: [r.random(n, np.float32)], offloads=True, steps=("copy #",)
         ),
         "offloaded_layers": Reach(
-            _LAYERS, (64, 1 << 18), lambda r, n: [r.random(n, np.float32)], offloads=True, steps=("while ",)
+            LAYERS, (64, 1 << 18), lambda r, n: [r.random(n, np.float32)], offloads=True, steps=("while ",)
         ),
         "donation": Reach(SUM, (1000, 1000), lambda r, n: [r.random(n, np.float32) for _ in range(2)], donates=True),
-        "pool": Reach(_GELU, (64, 2048), bf16, environment=(("HERON_CUDA_ALLOCATOR", "pool"),), rtol=2e-2, atol=2e-2),
+        "pool_limit": Reach(
+            GELU,
+            (512, 2048),
+            bf16,
+            environment=(("HERON_CUDA_ALLOCATOR", "pool"), ("HERON_CUDA_MEMORY", "600000")),
+            refusal="RUN043",
+        ),
+        "pool": Reach(GELU, (64, 2048), bf16, environment=(("HERON_CUDA_ALLOCATOR", "pool"),), rtol=2e-2, atol=2e-2),
     }
 
 
@@ -313,11 +161,26 @@ def check(name: str, full: bool, recorder: Any) -> tuple[list[str], dict[str, An
 
         made = compile(module, recorder, options=case.options)
     wrong = misses(case, made)
+    if case.refusal:
+        return wrong + _not_refused(case, made, arrays), {}
     for turn in range(4):
         wrong = wrong or [f"call {turn}: {w}" for w in _differences(case, made.run(arrays), wanted)]
     wrong = wrong or _on_device(case, made, arrays, wanted)
     facts = made.load().facts()
     return wrong + [f"no graph: {why}" for why in facts["refused"]], facts
+
+
+def _not_refused(case: Reach, made: CudaExecutable, arrays: list[np.ndarray]) -> list[str]:
+    """What is wrong with the error of calls: each must end with it, and say so for the program."""
+    for _ in range(2):
+        try:
+            made.run(arrays)
+        except HeronError as error:
+            if error.code != case.refusal or not error.why:
+                return [error.render()]
+        else:
+            return [f"no error {case.refusal}"]
+    return []
 
 
 def misses(case: Reach, made: CudaExecutable) -> list[str]:
