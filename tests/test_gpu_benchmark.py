@@ -14,13 +14,14 @@ from click.testing import CliRunner
 import heron
 from benchmarks import programs
 from benchmarks.compare import Refused
-from benchmarks.gpu import bundle, expected, prepare, side
+from benchmarks.gpu import bundle, expected, prepare, side, sources
 from benchmarks.gpu.__main__ import main
 from benchmarks.gpu.kernels import KernelRow, measure
 from benchmarks.gpu.report import kernel_figures, page, plain, unplain
 from benchmarks.gpu.side import Side
 from benchmarks.gpu.whole import rounds_to_tf32
 from heron.cli import values
+from heron.errors import HeronError
 from heron.runtime.cuda.device import device
 from heron.runtime.cuda.timer import Timer
 from tests.rehearsal import compiling
@@ -28,14 +29,36 @@ from tests.support import program
 
 
 def test_rehearsal(tmp_path: Path) -> None:
-    arguments = ["softmax", "cond_switch", "--small", "--rehearse", "--repeats", "1", "--peers", "none"]
+    arguments = [
+        "softmax",
+        "cond_switch",
+        "reach.offloaded",
+        "--small",
+        "--rehearse",
+        "--repeats",
+        "1",
+        "--peers",
+        "none",
+    ]
     ran = CliRunner().invoke(main, [*arguments, "--out", str(tmp_path)], catch_exceptions=False)
     assert ran.exit_code == 0, ran.output
     figures = json.loads((tmp_path / "results.json").read_text())
     assert figures["device"] == "NVIDIA H200 (rehearsed)" and figures["rehearsed"]
-    assert {r["program"] for r in figures["kernels"]} == {"softmax", "cond_switch"}
+    assert {r["program"] for r in figures["kernels"]} == {"softmax", "cond_switch", "reach.offloaded"}
     assert all(p["heron"]["seconds"] > 0 and not p["heron"]["refused"] for p in figures["programs"])
     assert "| softmax |" in (tmp_path / "results.md").read_text()
+
+
+def test_programs_of_every_part_of_the_path_are_measured() -> None:
+    names = sources.of_reach()
+    assert {"reach.radix_sort", "reach.f8", "reach.copy_engine", "reach.offloaded_layers"} <= set(names)
+    for name in names:
+        shapes = [p.shape for p in heron.parse(sources.text(name, small=True)).entry.parameters]
+        arrays = sources.arguments(name, small=True)
+        assert [(a.dtype, a.shape) for a in arrays] == [(s.element_type.dtype, s.dims) for s in shapes], name
+    assert sources.options("reach.f8").math == "reassociate"
+    with pytest.raises(HeronError, match="no benchmark program 'reach.nothing'"):
+        sources.text("reach.nothing", small=True)
 
 
 SCAN = """HloModule scan

@@ -22,6 +22,7 @@ import click
 
 from benchmarks import programs
 from benchmarks.compare import Refused
+from benchmarks.gpu import sources
 from benchmarks.gpu.report import page, plain, unplain
 from benchmarks.gpu.side import Side
 from benchmarks.gpu.whole import PEERS, whole
@@ -38,7 +39,7 @@ FIRST = (
 
 def in_order(names: Sequence[str]) -> list[str]:
     """The programs, those that tell most first."""
-    rest = sorted(set(names) - set(FIRST), key=lambda n: programs.path(n, platform="cuda").stat().st_size)
+    rest = sorted(set(names) - set(FIRST), key=lambda n: len(sources.text(n, small=False)))
     return [n for n in FIRST if n in names] + rest
 
 
@@ -109,14 +110,14 @@ def main(
     """Measure NAMES (default: every program) on the first GPU."""
     end = time.monotonic() + seconds
     for name in names:
-        programs.path(name, small, "cuda")
+        sources.text(name, small)  # there is none: an error now, not later
     fixed = {"small": small, "rehearsed": rehearse, "host": platform.machine()}
     figures = Figures(Path(out or os.environ.get("OUT") or "gpu-results"), fixed)
     flags = ("--rehearse",) * rehearse + (("--prepared", prepared) if prepared else ())
     figures.folder.mkdir(parents=True, exist_ok=True)
     names_of_sides = ("heron", *[p for p in peers.split(",") if p and p != "none"])
     sides = {s: Side(s, *flags, log=figures.folder / f"{s}.log") for s in names_of_sides}
-    left = [n for n in in_order(names or programs.names()) if not figures.has(n)]
+    left = [n for n in in_order(names or [*programs.names(), *sources.of_reach()]) if not figures.has(n)]
     try:
         describe(figures, sides)
         with tempfile.TemporaryDirectory() as folder:

@@ -22,7 +22,7 @@ import numpy as np
 
 import heron
 from benchmarks import programs
-from benchmarks.gpu import expected
+from benchmarks.gpu import expected, sources
 from heron import files
 from heron.analysis.cost.estimate import estimate
 from heron.analysis.cost.kernel import kernel_cost
@@ -30,7 +30,6 @@ from heron.archive.cuda import SavedGpu
 from heron.backends.stages import Stages
 from heron.errors import HeronError
 from heron.hlo.text import parse
-from heron.options import Options
 from heron.runtime.cuda.executable import CudaExecutable
 from heron.runtime.thunks import KernelThunk, walk
 from heron.targets import get
@@ -74,9 +73,9 @@ def facts_of(executable: CudaExecutable) -> dict[str, KernelFacts]:
 
 def compiled(name: str, small: bool, target: str, graphs: bool = True) -> Prepared:
     """The program, compiled now."""
-    module = parse(programs.path(name, small, "cuda").read_text())
+    module, options = parse(sources.text(name, small)), replace(sources.options(name), graphs=graphs)
     start = time.perf_counter()
-    made = heron.compile(module, target, Options(graphs=graphs))
+    made = heron.compile(module, target, options)
     assert isinstance(made, CudaExecutable)
     facts = facts_of(made)
     return Prepared(made, facts, time.perf_counter() - start)
@@ -95,7 +94,7 @@ def write(folder: Path, name: str, small: bool, target: str) -> None:
     made = compiled(name, small, target)
     facts = {"compile_seconds": made.compile_seconds, "kernels": {k: asdict(f) for k, f in made.kernels.items()}}
     archive.save(made.executable, base + ".heron")
-    if not small:
+    if not small and not name.startswith(sources.PREFIX):
         arrays = expected.inputs(name)
         expected.write(f"{base}.expected.npz", expected.outputs(name, arrays))
     files.write_text(base + ".json", json.dumps(facts) + "\n")  # last: it says that all is there
@@ -131,14 +130,14 @@ def main(out: Path, names: tuple[str, ...], target: str, size: str, jobs: int) -
     """Prepare NAMES (default: every program) in OUT; what is there already stays."""
     out.mkdir(parents=True, exist_ok=True)
     sizes = [s for s in ("full", "small") if size in (s, "both")]
-    work = [(n, s == "small") for s in sizes for n in names or programs.names()]
+    work = [(n, s == "small") for s in sizes for n in names or [*programs.names(), *sources.of_reach()]]
     work = [w for w in work if not (out / f"{stem(*w)}.json").exists()]
     if jobs == 1 or len(work) == 1:
         for name, small in work:
             click.echo(f"{stem(name, small)} …", err=True)
             write(out, name, small, target)
         return
-    work.sort(key=lambda w: -programs.path(w[0], w[1], "cuda").stat().st_size)  # the longest first
+    work.sort(key=lambda w: -len(sources.text(*w)))  # the longest first
     with ThreadPoolExecutor(jobs) as threads:
         for (name, small), done in zip(work, threads.map(lambda w: _apart(out, w[0], w[1], target), work), strict=True):
             problem = done.stderr.strip().splitlines()[-1:] if done.returncode else []

@@ -9,8 +9,8 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from benchmarks import programs
 from benchmarks.compare import Measured, Refused
+from benchmarks.gpu import sources
 from benchmarks.gpu.side import Side
 from benchmarks.gpu.worker import CALLS
 from heron.cli import compare, values
@@ -28,9 +28,9 @@ def whole(name: str, workers: Mapping[str, Side], small: bool, repeats: int, fol
     The sides compile and run in turn: what one tunes by measuring must not be disturbed by another. The first run after
     a compile warms up.
     """
-    path = programs.path(name, small, "cuda")
+    path = sources.path(name, small, folder)
     module = parse(path.read_text(), filename=str(path))
-    values.write(str(folder / "in.npz"), values.random(module, 0), [])
+    values.write(str(folder / "in.npz"), sources.arguments(name, small), [])
     sides = {side: Measured() for side in workers}
 
     def ask(side: str, action: str, **request: Any) -> None:

@@ -52,10 +52,11 @@ class HeronGpu:
         from benchmarks.gpu import prepare
 
         if self.recorder is not None:
+            from benchmarks.gpu import sources
             from heron.hlo.text import parse
             from tests.rehearsal.compiling import compile
 
-            executable = compile(parse(self.text), self.recorder)
+            executable = compile(parse(self.text), self.recorder, options=sources.options(self.program))
             self.made = prepare.Prepared(executable, prepare.facts_of(executable), 0.0)
         else:
             self.made = prepare.find(self.prepared, self.program, self.small)

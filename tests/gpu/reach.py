@@ -61,10 +61,14 @@ class Reach:
     offloads: bool = False
     refusal: str = ""
 
+    def source(self, full: bool) -> str:
+        """The program at its size, as HLO."""
+        n = self.sizes[full]
+        return self.text.replace("{n}", str(n)).replace("{n-1}", str(n - 1))
+
     def module(self, full: bool) -> Module:
         """The program at its size."""
-        n = self.sizes[full]
-        return heron.parse(self.text.replace("{n}", str(n)).replace("{n-1}", str(n - 1)))
+        return heron.parse(self.source(full))
 
 
 def _numbers(r: np.random.Generator, n: int) -> list[np.ndarray]:
