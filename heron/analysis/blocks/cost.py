@@ -25,6 +25,8 @@ PLAIN_PRODUCT, LIBRARY_PRODUCT = 0.4, 0.8
 MULTIPLY_ADD = 24
 #: the same for an element that goes between registers and the memory of products
 MOVED = 48
+#: rows of a product that tensor memory holds
+LANES = 128
 #: parts of a row that are worth a look, where rows are gone through in steps
 ROWS = (32, 64, 128)
 #: how much faster than memory the cache that all cores share delivers what another program has read
@@ -281,15 +283,24 @@ def _written(work: Work, config: BlockConfig, cut: Cut, target: Target) -> float
     """Bytes of machine code of elementwise ops: those of all elements of a thread are written out, in each loop.
 
     Matrix units that read registers have each warp compute the operands of its part of the result, so that warps
-    beside each other compute the same rows.
+    beside each other compute the same rows. Those of tensor memory give each of its lanes a row.
     """
     code, threads = 0.0, 32 * config.warps
     for (way, operand), each in work.code.items():
         elements = -(-cut.extent(way.along) // threads)
         if operand:
             elements *= _alike(work, config, cut, way, target)
+        elif target.tensor_memory:
+            elements *= _in_lanes(work, config, cut, way)
         code += each * elements * cut.times(way)
     return code
+
+
+def _in_lanes(work: Work, config: BlockConfig, cut: Cut, way: Way) -> int:
+    """The number of threads that have the same element of a product, whose rows are fewer than lanes."""
+    held = [p for p in work.products if _has_matrix_units(p.dot, config.precision)]
+    rows = [cut.extent(p.rows) for p in held if not set(p.rows).isdisjoint(way.along)]
+    return max(1, LANES // max(rows)) if rows else 1
 
 
 def _alike(work: Work, config: BlockConfig, cut: Cut, way: Way, target: Target) -> int:

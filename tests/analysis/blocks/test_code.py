@@ -86,6 +86,43 @@ def test_warps_that_read_registers_compute_the_same_operands() -> None:
     assert ada < unlimited and (64, 256) in (unlimited & hopper) - ada
 
 
+#: what follows a product is written out for each element of a thread
+FOLLOWED = """
+HloModule m
+
+ENTRY e {
+  x = bf16[2048,1024] parameter(0)
+  w = bf16[1024,2048] parameter(1)
+  d = f32[2048,2048] dot(x, w), lhs_contracting_dims={1}, rhs_contracting_dims={0}
+  a = f32[2048,2048] tanh(d)
+  b = f32[2048,2048] log-plus-one(a)
+  ROOT c = f32[2048,2048] cosine(b)
+}
+"""
+
+
+def _fits_alone(sm: str, tall: tuple[int, int], flat: tuple[int, int]) -> bool:
+    """Whether some bound of code admits tall tiles and refuses flat ones of as many elements."""
+    for kib in range(8, 512, 4):
+        tiles = {p.config.tiles for p in found(FOLLOWED, dataclasses.replace(targets.get(sm), code_bytes=kib << 10))}
+        if tall in tiles:
+            return flat not in tiles
+    return False
+
+
+def test_lanes_of_tensor_memory_without_a_row_repeat_another_lanes() -> None:
+    assert _fits_alone("sm_100", (128, 64), (64, 128))
+    assert not _fits_alone("sm_90", (128, 64), (64, 128))
+
+
+def test_products_without_matrix_units_have_no_lanes() -> None:
+    """f32 is multiplied by plain units, on every machine: as many plans fit the same code."""
+    tiles = [
+        {p.config.tiles for p in found(ATTENTION, targets.get(sm), Freedom(steps=True))} for sm in ("sm_90", "sm_100")
+    ]
+    assert tiles[0] == tiles[1] != set()
+
+
 def test_code_of_each_loop_counts() -> None:
     """Three loops read the first product unless one pass does: so much more is written out."""
     target, steps, online = targets.get("sm_90"), Freedom(steps=True), Freedom(steps=True, online=True)
