@@ -170,3 +170,26 @@ def test_small_matrices_have_the_same_bits(text: str, n: int, element: str, monk
         made = heron.compile(module)(x)
         found.append(b"".join(np.asarray(a).tobytes() for a in (made if isinstance(made, (tuple, list)) else [made])))
     assert found[0] == found[1]
+
+
+QR = """HloModule m
+ENTRY e {
+  a = f32[40,60,50] parameter(0)
+  b = f32[40,60,50] negate(a)
+  q = (f32[40,60,50], f32[40,50]) custom-call(a), custom_call_target="lapack_sgeqrf_ffi"
+  r = (f32[40,60,50], f32[40,50]) custom-call(b), custom_call_target="lapack_sgeqrf_ffi"
+  ROOT t = ((f32[40,60,50], f32[40,50]), (f32[40,60,50], f32[40,50])) tuple(q, r)
+}"""
+
+
+@pytest.mark.parametrize("text", [QR, linear(CHOLESKY, "f32", 40, 60, 60), linear(LU, "c128", 40, 60, 60)])
+def test_what_goes_with_routines_of_lapack_is_shared_code(text: str) -> None:
+    """Matrices are turned and triangles zeroed beside a routine, however much there is: by code compiled once."""
+    assert not quick_code.computes(Compilation(heron.parse(text), get("cpu"), Options(), Trace()).lowered.thunks)
+
+
+def test_calls_of_lapack_alike_are_one_function() -> None:
+    compilation = Compilation(heron.parse(QR), get("cpu"), Options(), Trace())
+    assert isinstance(compilation.machine, machine.CpuMachine)
+    _, text, _ = compilation.machine.modules(compilation.lowered, "m")[-1]
+    assert text.count("call void @heron_sgeqrf") == 1

@@ -15,7 +15,7 @@ from heron.backends.cpu import parallel
 from heron.backends.lower import KernelUse, LoweredProgram
 from heron.codegen.elemental.reducer import is_reassociated
 from heron.codegen.ir.editing import ops_within
-from heron.runtime.fortran import Call, Move
+from heron.runtime.fortran import Call, Factored, Move, Pivots, Turn
 from heron.runtime.thunks import LapackThunk, Sequence, Thunk, WhileThunk, walk
 from heron.trace import Decision
 
@@ -23,6 +23,8 @@ from heron.trace import Decision
 _EACH, _TOGETHER = 0.5e-6, 2.5e-6
 #: seconds of a multiplication in a small matrix
 _MULTIPLICATION = 1e-9
+#: steps on a matrix that are calls in the program
+_CALLS = Call | Move | Turn | Pivots | Factored
 
 
 def decisions(lowered: LoweredProgram) -> list[Decision]:
@@ -48,7 +50,7 @@ def computes(sequence: Sequence) -> bool:
 
 
 def _has_loops(t: Thunk) -> TypeGuard[LapackThunk]:
-    return isinstance(t, LapackThunk) and not all(isinstance(step, Call | Move) for step in t.steps.steps)
+    return isinstance(t, LapackThunk) and not all(isinstance(step, _CALLS) for step in t.steps.steps)
 
 
 def _seconds(use: KernelUse) -> float:

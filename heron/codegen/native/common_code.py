@@ -42,13 +42,14 @@ def for_good(name: str, text: str, symbols: Mapping[str, int] | None = None) -> 
 
 
 def address_of(
-    symbol: str, text: Callable[[], str], *form: Hashable, cache: CodeCache | None, shaped: bool = False
+    symbol: str, text: Callable[[], str], *form: Hashable, cache: CodeCache | None, shaped: bool = False, level: int = 1
 ) -> int:
-    """The address of the one function a text defines, which is told by its symbol and its form; `cache` and `shaped`
-    see `Jit`.
+    """The address of the one function a text defines, which is told by its symbol and its form; `cache`, `shaped` and
+    `level` see `Jit`.
     """
     kept = cache or shared_cache()
-    return linked(symbol, lambda: Jit(level=1, cache=kept, shaped=shaped).add(text(), symbol, exports=[symbol]), *form)
+    jit = Jit(level=level, cache=kept, shaped=shaped)
+    return linked(symbol, lambda: jit.add(text(), symbol, exports=[symbol]), *form)
 
 
 def linked(symbol: str, make: Callable[[], Object], *form: Hashable) -> int:

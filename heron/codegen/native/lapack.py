@@ -6,7 +6,9 @@ from contextlib import nullcontext
 from typing import TYPE_CHECKING
 
 from heron.codegen.llvm.text import Function
+from heron.codegen.native import lapack_code
 from heron.codegen.native.blas_threads import one_blas_thread
+from heron.codegen.native.lapack_code import Shared
 from heron.codegen.native.share import write_range
 from heron.codegen.native.small_matrices import SmallMatrices
 from heron.records import dataclass
@@ -33,19 +35,20 @@ if TYPE_CHECKING:
 _SHARED, _PORTION = 1 << 18, 1 << 16
 #: bytes of scratch that a thread takes from its stack: no call for memory, which may fail and then needs Python
 _ON_STACK = 1 << 16
-#: rows and columns that are turned together
-_SQUARE = 16
 
 
 def write_lapack(w: ProgramWriter, t: LapackThunk) -> None:
-    """A function of its own does a range of the batch; it calls the routines, which are addresses."""
-    name = w.name("heron_lapack_")
-    w.functions.append(_Range(w, t).text(name))
+    """A function does a range of the batch; it calls the routines, which are addresses. Thunks alike have one."""
+    order = tuple(map(t.args.index, t.args))  # which arguments are the same memory
+    key = t.steps, t.strides, order, "" if t.steps.scratch <= _ON_STACK else t.source
+    if key not in w.ranges:
+        w.ranges[key] = w.name("heron_lapack_")
+        w.functions.append(_Range(w, t).text(w.ranges[key]))
     work = max(1, t.steps.work)
     grain = t.batch if work * t.batch < _SHARED else max(1, _PORTION // work)
     calls = any(isinstance(step, Call) for step in t.steps.steps)
     with one_blas_thread(w) if calls else nullcontext():
-        write_range(w, name, [w.pointer(s) for s in t.args], t.batch, grain)
+        write_range(w, w.ranges[key], [w.pointer(s) for s in t.args], t.batch, grain)
 
 
 @dataclass(frozen=True, slots=True)
@@ -143,50 +146,17 @@ class _Range(Function):
         self.copy(to, of, step.size)
 
     def turn(self, step: Turn) -> None:
-        """Square by square, so that lines of both matrices stay in a cache."""
-        kind, align = f"i{step.element.bits}", step.element.component.byte_size
         origin, target = self.place(step.origin), self.place(step.target)
-        with self.loop(0, step.down, _SQUARE) as i0, self.loop(0, step.across, _SQUARE) as j0:
-            i1 = self.least(self.integer("add", i0, _SQUARE), step.down)
-            j1 = self.least(self.integer("add", j0, _SQUARE), step.across)
-            with self.loop(i0, i1) as i, self.loop(j0, j1) as j:
-                of = self.integer("add", i, self.integer("mul", j, step.down))
-                to = self.integer("add", j, self.integer("mul", i, step.across))
-                element = self.value(f"load {kind}, ptr {self.at(origin, of, kind)}, align {align}")
-                self.line(f"store {kind} {element}, ptr {self.at(target, to, kind)}, align {align}")
+        self.shared(lapack_code.turn(step.element), origin, target, step.down, step.across)
 
     def pivots(self, step: Pivots) -> None:
-        kind, size = ("float", 4) if step.element.component.bits == 32 else ("double", 8)
-        parts = step.element.byte_size // size
-        matrix, info = self.place(step.matrix), self.place(step.info)
-
-        def is_nan(k: str | int) -> str:
-            at = self.at(matrix, self.integer("mul", k, (step.n + 1) * parts), kind)
-            pivot = self.value(f"load {kind}, ptr {at}")
-            return self.value(f"fcmp uno {kind} {pivot}, {pivot}")
-
-        # what a NaN gets into ends in the last pivot
-        found = self.value(f"icmp eq i32 {self.value(f'load i32, ptr {info}')}, 0")
-        with self.when(self.value(f"and i1 {found}, {is_nan(step.n - 1)}")), self.loop(0, step.n) as n:
-            k = self.integer("sub", step.n - 1, n)
-            with self.when(is_nan(k)):
-                order = self.value(f"trunc i64 {self.integer('add', k, 1)} to i32")
-                self.line(f"store i32 {order}, ptr {info}")
+        self.shared(lapack_code.pivots(step.element), self.place(step.matrix), self.place(step.info), step.n)
 
     def factored(self, step: Factored) -> None:
-        size, matrix = step.element.byte_size, self.place(step.matrix)
-        info = self.value(f"load i32, ptr {self.place(step.info)}")
-        good = self.value(f"icmp eq i32 {info}, 0")
-        with self.when(good), self.loop(0, step.n) as column:
-            start = self.integer("mul", column, step.n * size)
-            if step.above:
-                self.fill(self.at(matrix, start, "i8"), 0, self.integer("mul", column, size))
-            else:
-                below = self.integer("add", column, 1)
-                first = self.integer("add", start, self.integer("mul", below, size))
-                rest = self.integer("mul", self.integer("sub", step.n, below), size)
-                self.fill(self.at(matrix, first, "i8"), 0, rest)
-        part = step.element.component
-        kind = "float" if part.bits == 32 else "double"
-        with self.unless(good), self.loop(0, step.n * step.n * (size // part.byte_size)) as n:
-            self.line(f"store {kind} 0x7FF8000000000000, ptr {self.at(matrix, n, kind)}")
+        code = lapack_code.factored(step.element, step.above)
+        self.shared(code, self.place(step.matrix), self.place(step.info), step.n)
+
+    def shared(self, code: Shared, *arguments: str | int) -> None:
+        """Call code that programs share."""
+        self.w.declare(code.symbol, code.signature, code.make)
+        self.call(code.signature, *arguments)

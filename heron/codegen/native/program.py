@@ -6,7 +6,7 @@ routines are called by symbol; nothing returns to Python until the program is do
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Hashable
 from itertools import chain
 from typing import Any
 
@@ -126,6 +126,7 @@ class ProgramWriter(Function):
         self.unmade: dict[str, MakeCode] = {}
         self.constants: dict[int, str] = {}
         self.functions: list[str] = []
+        self.ranges: dict[Hashable, str] = {}  # functions that do a range of a batch, by what they do
         self.helpers: dict[str, str] = {}
         self.allocations: set[int] = set()
         self.packed = 0  # most arguments handed to the pool at once
