@@ -45,6 +45,8 @@ if TYPE_CHECKING:
 
 #: seconds of work below which a kernel calls the inline library: to copy from it takes longer than it would ever save
 _LITTLE = 20e-6
+#: the same of a kernel's own functions, in a call of the program: calls of them are not taken several at a time
+_RARE = 1e-6
 #: kernels of a module that are named where it takes long
 _SHOWN = 4
 
@@ -124,7 +126,10 @@ class CpuMachine(Machine):
             name: KernelAbi(self.kind, internal=True, items=_items(use.kernel), step=parallel.step(use.kernel))
             for name, use in uses.items()
         }
-        calls = Calls(host().width, [n for n, use in uses.items() if parallel.seconds(use.instruction) < _LITTLE])
+        seconds = {name: parallel.seconds(use.instruction) for name, use in uses.items()}
+        small = [name for name, cost in seconds.items() if cost < _LITTLE]
+        rare = [name for name in small if seconds[name] * uses[name].launches < _RARE]
+        calls = Calls(host().width, small, rare)
         text = to_llvm(module, kernels=kernels, target=self.kind, declared=declared, calls=calls, lines=lines)
         self.library |= calls.names
         return text

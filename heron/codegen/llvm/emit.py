@@ -6,7 +6,7 @@ literals and cost no line.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from typing import Any
 
 from xdsl.ir import Attribute, Block, Operation, SSAValue
@@ -41,7 +41,7 @@ class Emitter:
     __slots__ = (
         "out", "names", "label", "counter", "needed", "declared", "defined", "metadata", "index_bits", "flags",
         "everywhere", "native", "types", "geometry", "yielded", "kernels", "kept", "bf16",
-        "default_bits", "called", "loops", "copies", "calls", "is_calling", "items", "marks",
+        "default_bits", "called", "loops", "copies", "calls", "is_calling", "apart", "items", "marks",
     )  # fmt: skip
 
     def __init__(self, index_bits: int, native: frozenset[str], declared: Declarations) -> None:
@@ -55,6 +55,7 @@ class Emitter:
         self.copies = 0  # calls of long library functions that loops get when LLVM writes them out
         self.calls: Calls | None = None  # which functions call the library; None: all have copies of it
         self.is_calling = False  # whether this function does
+        self.apart: Collection[str] = ()  # functions of the module of which this one is to have no copies
         self.marks: list[tuple[int, Operation]] | None = None  # where in `out` the text of each op begins, if asked
         self.items = 0  # work items of this kernel, where one thread has them all; 0: unknown
         self.declared = declared

@@ -305,7 +305,8 @@ def _call(e: Emitter, op: func.CallOp) -> None:
     if name in e.defined:
         text = ", ".join(f"{t} {v}" for t, v in operands)
         bound = e.fresh() if results else ""
-        e.out.append(f"  {bound} = call {result} @{name}({text})" if results else f"  call void @{name}({text})")
+        apart = " noinline" if name in e.apart else ""
+        e.out.append(f"  {f'{bound} = ' if results else ''}call {result} @{name}({text}){apart}")
     else:
         bound = (e.library if name.startswith("heron.") else e.call)(name, result, operands)
     if len(results) == 1:

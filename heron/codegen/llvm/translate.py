@@ -7,6 +7,7 @@ and their attributes. Definitions of inline library functions (``heron.*``) that
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Literal
 
@@ -35,6 +36,9 @@ NATIVE_CONVERSIONS: dict[str, frozenset[str]] = {
     ),
     "sim": frozenset({"f32->f64", "f64->f32", "f16->f32", "f16->f64", "f32->f16"}),
 }
+
+#: copies of a function of its own that a function of little work has not
+_COPIES = 3
 
 
 @dataclass(frozen=True, slots=True)
@@ -149,7 +153,10 @@ def _function(e: Emitter, op: func.FuncOp) -> None:
     tail = " ".join(["nounwind", *e.everywhere, *_function_attributes(op, abi)])
     e.out.append(f"define {linkage}{convention}{result} @{name}({', '.join(arguments)}) {tail} {{")
     e.start("entry")
-    e.is_calling = e.calls is not None and e.calls.wanted(name, _callees(op))
+    callees = Counter(_callees(op))
+    e.is_calling = e.calls is not None and e.calls.wanted(name, callees.elements())
+    is_rare = e.calls is not None and name in e.calls.rare
+    e.apart = {callee for callee, n in callees.items() if n >= _COPIES} if is_rare else ()
     if abi is not None and abi.step > 1:
         _tell_step(e, block.args[-2:], abi.step)
     e.block(block)

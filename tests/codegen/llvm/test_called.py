@@ -140,3 +140,26 @@ def test_short_loops_have_the_bits_of_long_ones(rows: int, monkeypatch: pytest.M
     x = np.linspace(-7, 7, 3 * 3000, dtype=np.float32).reshape(3000, 3)
     every = heron.compile(heron.parse(COLUMN.format(rows=3000)))(x)
     np.testing.assert_array_equal(heron.compile(heron.parse(COLUMN.format(rows=rows)))(x[:rows]), every[:rows])
+
+
+WINDOWS = """HloModule m
+ENTRY e {
+  x = f32[8,8,1,1] parameter(0)
+  k = f32[7,1,1,1] parameter(1)
+  w = f32[1,7,1,1] parameter(2)
+  y = f32[8,8,1,1] convolution(x, k), window={size=7x1 pad=3_3x0_0}, dim_labels=01bf_01io->01bf
+  ROOT z = f32[8,8,1,1] convolution(y, w), window={size=1x7 pad=0_0x3_3}, dim_labels=01bf_01io->01bf
+}"""
+
+
+def test_a_kernel_of_next_to_no_work_calls_its_own_functions(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The inner window at each place of the outer one: seven copies would be code for nothing."""
+    monkeypatch.setattr(quick_code, "_EACH", 0.0)  # the optimiser is at it
+    apart = re.compile(r"= call float @\w+\(.*\) noinline$", re.M)
+    x, k = np.linspace(-3, 3, 64, dtype=np.float32), np.linspace(0, 1, 7, dtype=np.float32)
+    arguments = x.reshape(8, 8, 1, 1), k.reshape(7, 1, 1, 1), k.reshape(1, 7, 1, 1)
+    assert len(apart.findall(llvm(WINDOWS))) >= 3
+    calling = heron.compile(heron.parse(WINDOWS))(*arguments)
+    monkeypatch.setattr(machine, "_RARE", 0.0)
+    assert not apart.findall(llvm(WINDOWS))
+    np.testing.assert_array_equal(heron.compile(heron.parse(WINDOWS))(*arguments), calling)

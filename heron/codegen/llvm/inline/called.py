@@ -34,11 +34,13 @@ _LOCK = Lock()
 class Calls:
     """The functions of a module that call the library, for a machine with vectors of `width` bits.
 
-    ``small``: functions of so little work that they always do. ``names``: what is called; it fills up.
+    ``small``: functions of so little work that they always do. ``rare``: functions of so little work in all their calls
+    that they have no copies of the module's own functions either. ``names``: what is called; it fills up.
     """
 
     width: int
     small: Collection[str] = ()
+    rare: Collection[str] = ()
     names: set[str] = field(default_factory=set)
 
     @property
