@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from xdsl.dialects import arith, func, gpu, llvm, scf
-from xdsl.dialects.builtin import IntegerAttr
+from xdsl.dialects.builtin import AnyFloat, IntegerAttr
 from xdsl.ir import Block, Operation, SSAValue
 
+from heron.codegen.ir.editing import ops_within
 from heron.codegen.llvm.emit import Emitter, is_set, rule
 from heron.codegen.llvm.inline import has, is_long, lines_of
 from heron.codegen.llvm.inline.called import Calls
@@ -26,6 +27,8 @@ _FEW = 4
 _MORE = 4
 #: instructions that a loop may be once it is written out
 _MOST_WRITTEN_OUT = 1000
+#: bits of numbers of which a vector has many, and ops for each look-up of one of them that are too few for vectors
+_NARROW, _PER_LOOK_UP = 16, 16
 
 _REGISTERS: dict[type, tuple[str, str]] = {
     gpu.ThreadIdOp: ("tid", "thread"),
@@ -72,7 +75,8 @@ def _for(e: Emitter, op: scf.ForOp) -> None:
         metadata = f", !llvm.loop {e.distinct_metadata(_whole(e))}"
         e.copies += sum(map(is_long, called)) * (_known_steps(e, op) - 1)
     else:
-        metadata = _loop_metadata(e, op, called if is_innermost else (), e.copies - copies)
+        is_scalar = is_innermost and e.calls is not None and _looks_up_narrow(op)
+        metadata = _loop_metadata(e, op, called if is_innermost else (), e.copies - copies, is_scalar)
         e.loops += 1
     advanced = [e.fresh(), *(e.yielded if carried else [])]
     e.out.append(f"  {advanced[0]} = add nsw {text} {names[0]}, {e.names[step]}")
@@ -108,11 +112,14 @@ def _surely_runs(lower: str, upper: str) -> bool:
     return lower.isdecimal() and upper.isdecimal() and int(lower) < int(upper)
 
 
-def _loop_metadata(e: Emitter, op: Operation, calls: Sequence[str] = (), copies: int = 0) -> str:
+def _loop_metadata(
+    e: Emitter, op: Operation, calls: Sequence[str] = (), copies: int = 0, is_scalar: bool = False
+) -> str:
     """``heron.unroll`` = N (0 or 1: never), ``heron.vectorize`` = N lanes (0 or 1: never), ``heron.full_unroll``,
     ``heron.mask_rest``: vectors to the end where the machine has masks.
 
     ``calls``: library functions an innermost loop calls. ``copies``: more calls of them, in copies of a loop in it.
+    ``is_scalar``: its steps are not for vectors.
     """
     unroll, vectorize = op.attributes.get("heron.unroll"), op.attributes.get("heron.vectorize")
     hints = _long_functions(e, op, copies) if calls and any(map(is_long, calls)) else []
@@ -131,6 +138,8 @@ def _loop_metadata(e: Emitter, op: Operation, calls: Sequence[str] = (), copies:
             hints.append(e.metadata_node(f'!"llvm.loop.vectorize.width", i32 {lanes}'))
     elif is_set(op, "heron.vectorize"):
         hints.append(e.metadata_node('!"llvm.loop.vectorize.enable", i1 true'))
+    elif is_scalar:
+        hints.append(e.metadata_node('!"llvm.loop.vectorize.width", i32 1'))
     if is_set(op, "heron.parallel"):
         hints.append(e.metadata_node('!"llvm.loop.mustprogress"'))
     return f", !llvm.loop {e.distinct_metadata(', '.join(hints))}" if hints else ""
@@ -174,6 +183,32 @@ def _reads_narrow_apart(body: Block) -> bool:
     reads = (o for o in body.ops if isinstance(o, llvm.LoadOp) and _bits(o.results[0]) < 32)
     pointers = (o.operands[0].owner for o in reads)
     return not all(_follows(p.operands[-1], body.args[0]) for p in pointers if isinstance(p, llvm.GEPOp))
+
+
+def _looks_up_narrow(op: Operation) -> bool:
+    """Whether a loop over integers of 8 or 16 bits looks them up in tables, and does little else. In vectors of so many
+    lanes each look-up is code of its own, and takes as long as outside of a vector."""
+    count = found = 0
+    for o in ops_within(op):
+        count += 1
+        is_load = isinstance(o, llvm.LoadOp)
+        if is_load or isinstance(o, llvm.StoreOp):
+            if _bits(o.results[0] if is_load else o.operands[0]) > _NARROW:
+                return False
+        elif any(isinstance(r.type, AnyFloat) for r in o.results):
+            return False
+        pointer = o.operands[0].owner if is_load else None
+        found += isinstance(pointer, llvm.GEPOp) and _is_loaded(pointer.operands[-1], set())
+    return 0 < count <= found * _PER_LOOK_UP
+
+
+def _is_loaded(place: SSAValue, seen: set[Operation]) -> bool:
+    """Whether a place is computed from something in memory."""
+    made = place.owner
+    if not isinstance(made, Operation) or made in seen:
+        return False
+    seen.add(made)
+    return isinstance(made, llvm.LoadOp) or any(_is_loaded(v, seen) for v in made.operands)
 
 
 def _follows(place: SSAValue, step: SSAValue) -> bool:
