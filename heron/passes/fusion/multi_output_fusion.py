@@ -6,8 +6,10 @@ from collections.abc import Container, Mapping
 from math import prod
 
 from heron.analysis.cost.code_size import code_limit
+from heron.analysis.fusion.cuts import joined_at
 from heron.analysis.fusion.iteration_space import (
     IterationSpace,
+    joinable_outputs,
     reads_at_own_index,
     source,
     space_of,
@@ -15,6 +17,7 @@ from heron.analysis.fusion.iteration_space import (
     together,
     uses,
 )
+from heron.analysis.fusion.reduction import arrays_of
 from heron.hlo.ir.computation import Computation
 from heron.hlo.ir.instruction import Instruction
 from heron.hlo.ir.module import Module
@@ -37,8 +40,9 @@ class MultiOutputFusion(Pass):
     over the same dimensions, also with loops over the reduced arrays or over the results; never so that a cycle would
     arise, nor, for memory's sake, kernels whose places in the longest chain of kernels differ by more than
     ``max_distance``. Without ``joins_pieces`` reductions are not joined with concatenations, whose kernels have a loop
-    for each operand: in one shaped after a reduction every element would ask which operand it is of. Every pair leaves
-    a decision with the bytes before and after.
+    for each operand: in one shaped after a reduction every element would ask which operand it is of. Reductions along
+    the dimension in which operands meet have such loops, too, and are joined where the loops are equal. Every pair
+    leaves a decision with the bytes before and after.
 
     a = f32[8] exponential(f32[8] x)
     b = f32[8] negate(x)
@@ -147,7 +151,8 @@ class _Joiner:
         if again is not None:
             return f"'{again.name}' would be computed again for each element that reads it"
         if space.reduced and not self.limits.joins_pieces and any(map(_concatenates, (*one.nodes, *two.nodes))):
-            return "a concatenation has a loop for each operand, a reduction has one"
+            if not self._have_equal_loops(one, two):
+                return "a concatenation has a loop for each operand, a reduction has one"
         if space.reduced and not self._has_form(one, two, space):
             return "the reductions and the loops do not fit into one walk"
         inputs = len(one.inputs) + len(two.inputs) + len(one.nodes) + len(two.nodes)
@@ -162,6 +167,16 @@ class _Joiner:
         if self.clusters.makes_cycle(a, b):
             return "what lies between them would need a part of the kernel before it has run"
         return ""
+
+    def _have_equal_loops(self, one: Cluster, two: Cluster) -> bool:
+        """Whether both are reductions with a loop for each operand of a concatenation, and the same loops."""
+        reduces = [_reduces(cluster) for cluster in (one, two)]
+        if not all(reduces):
+            return False
+        found = [[a for i in some for a in arrays_of(i)] for some in reduces]
+        dims = found[0][0].shape.dims
+        first, second = (joined_at(arrays, dims, self.clusters.limit) for arrays in found)
+        return first == second and first[0] in reduces[0][0].dimensions
 
     def _has_form(self, one: Cluster, two: Cluster, space: IterationSpace) -> bool:
         """Whether loops over the reduced arrays depend on no result, and the others run over the results."""
@@ -179,6 +194,12 @@ class _Joiner:
                 if mine.dims != space.dims and not all(_is_row_major(s) for _, s in i.shape.leaves()):
                     return False
         return True
+
+
+def _reduces(cluster: Cluster) -> list[Instruction]:
+    """The reduces that a cluster's outputs are; none where there are other outputs."""
+    roots = [r for i in cluster.nodes for r in joinable_outputs(i)]
+    return roots if all(r.opcode == "reduce" for r in roots) else []
 
 
 def _concatenates(i: Instruction) -> bool:

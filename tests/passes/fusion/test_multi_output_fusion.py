@@ -121,3 +121,23 @@ def test_reductions_and_the_pieces_of_a_concatenation() -> None:
     apart = parse(text)
     run_passes(apart, ("instruction-fusion",))
     assert not get("multi-output-fusion", joins_pieces=False).run(apart, PassContext())
+
+
+JOINED = """
+  x = f32[32,64]{1,0} parameter(0)
+  y = f32[32,64]{1,0} parameter(1)
+  zero = f32[] constant(0)
+  c = f32[32,128]{1,0} concatenate(x, y), dimensions={1}
+  e = f32[32,128]{1,0} exponential(c)
+  p = f32[32,128]{1,0} multiply(e, c)
+  s = f32[%d]{0} reduce(e, zero), dimensions={%d}, to_apply=plus
+  r = f32[%d]{0} reduce(p, zero), dimensions={%d}, to_apply=plus
+  ROOT t = (f32[%d]{0}, f32[%d]{0}) tuple(s, r)"""
+
+
+def test_reductions_with_equal_loops_over_a_concatenation() -> None:
+    """Along the dimension in which the operands meet each sum has a loop for each of them; both have the same ones."""
+    for kept, dimension, changes in (32, 1, True), (128, 0, False):
+        module = parse(entry(JOINED % (kept, dimension, kept, dimension, kept, kept)))
+        run_passes(module, ("instruction-fusion",))
+        assert get("multi-output-fusion", joins_pieces=False).run(module, PassContext()) == changes
