@@ -6,18 +6,22 @@ literals and cost no line.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Mapping
+from collections import Counter
+from collections.abc import Callable, Mapping
 from typing import Any
 
 from xdsl.ir import Attribute, Block, Operation, SSAValue
 
 from heron.codegen.llvm.declarations import Declarations
+from heron.codegen.llvm.inline import is_long
 from heron.codegen.llvm.inline.called import Calls, can_be_called, symbol
 from heron.codegen.llvm.types import text_of
 from heron.errors import HeronError
 
 Rule = Callable[["Emitter", Any], None]
 RULES: dict[type, Rule] = {}
+#: copies of a function that a function of next to no work has not
+COPIES = 3
 
 
 def rule(*classes: type) -> Callable[[Rule], Rule]:
@@ -40,8 +44,8 @@ class Emitter:
 
     __slots__ = (
         "out", "names", "label", "counter", "needed", "declared", "defined", "metadata", "index_bits", "flags",
-        "everywhere", "native", "types", "geometry", "yielded", "kernels", "kept", "bf16",
-        "default_bits", "called", "loops", "copies", "calls", "is_calling", "apart", "items", "marks",
+        "everywhere", "native", "types", "geometry", "yielded", "kernels", "kept", "bf16", "default_bits",
+        "called", "loops", "copies", "calls", "is_calling", "is_rare", "apart", "copied", "items", "marks",
     )  # fmt: skip
 
     def __init__(self, index_bits: int, native: frozenset[str], declared: Declarations) -> None:
@@ -55,7 +59,9 @@ class Emitter:
         self.copies = 0  # calls of long library functions that loops get when LLVM writes them out
         self.calls: Calls | None = None  # which functions call the library; None: all have copies of it
         self.is_calling = False  # whether this function does
-        self.apart: Collection[str] = ()  # functions of the module of which this one is to have no copies
+        self.is_rare = False  # whether this function is of next to no work
+        self.apart: set[str] = set()  # functions of the module of which this one is to have no copies
+        self.copied = Counter[str]()  # copies of functions of the library that this one has
         self.marks: list[tuple[int, Operation]] | None = None  # where in `out` the text of each op begins, if asked
         self.items = 0  # work items of this kernel, where one thread has them all; 0: unknown
         self.declared = declared
@@ -135,9 +141,11 @@ class Emitter:
             name = symbol(name)
         else:
             self.needed.add(name)
+            self.copied[name] += 1
         text = ", ".join(f"{t} {v}" for t, v in arguments)
+        apart = " noinline" if self.is_rare and self.copied[name] >= COPIES and is_long(name) else ""
         fresh = self.fresh()
-        self.out.append(f"  {fresh} = call {result} @{name}({text})")
+        self.out.append(f"  {fresh} = call {result} @{name}({text}){apart}")
         return fresh
 
     def distinct_metadata(self, body: str) -> str:

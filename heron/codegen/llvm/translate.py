@@ -18,7 +18,7 @@ from xdsl.ir import Attribute, Operation, SSAValue
 from heron.codegen.ir.editing import ops_within
 from heron.codegen.llvm import emit_arith, emit_control, emit_memory
 from heron.codegen.llvm.declarations import Declarations
-from heron.codegen.llvm.emit import Emitter, rule
+from heron.codegen.llvm.emit import COPIES, Emitter, rule
 from heron.codegen.llvm.inline.called import Calls
 from heron.codegen.llvm.numerics import IEEE, Numerics
 from heron.codegen.llvm.types import function_result
@@ -36,9 +36,6 @@ NATIVE_CONVERSIONS: dict[str, frozenset[str]] = {
     ),
     "sim": frozenset({"f32->f64", "f64->f32", "f16->f32", "f16->f64", "f32->f16"}),
 }
-
-#: copies of a function of its own that a function of little work has not
-_COPIES = 3
 
 
 @dataclass(frozen=True, slots=True)
@@ -155,8 +152,9 @@ def _function(e: Emitter, op: func.FuncOp) -> None:
     e.start("entry")
     callees = Counter(_callees(op))
     e.is_calling = e.calls is not None and e.calls.wanted(name, callees.elements())
-    is_rare = e.calls is not None and name in e.calls.rare
-    e.apart = {callee for callee, n in callees.items() if n >= _COPIES} if is_rare else ()
+    e.is_rare = e.calls is not None and name in e.calls.rare
+    e.apart = {callee for callee, n in callees.items() if n >= COPIES} if e.is_rare else set()
+    e.copied = Counter()
     if abi is not None and abi.step > 1:
         _tell_step(e, block.args[-2:], abi.step)
     e.block(block)

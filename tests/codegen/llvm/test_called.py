@@ -163,3 +163,30 @@ def test_a_kernel_of_next_to_no_work_calls_its_own_functions(monkeypatch: pytest
     monkeypatch.setattr(machine, "_RARE", 0.0)
     assert not apart.findall(llvm(WINDOWS))
     np.testing.assert_array_equal(heron.compile(heron.parse(WINDOWS))(*arguments), calling)
+
+
+ROUNDS = """HloModule m
+ENTRY e {
+  x = f32[40] parameter(0)
+  a = f8e4m3fn[40] convert(x)
+  b = f32[40] convert(a)
+  c = f32[40] multiply(b, x)
+  d = f8e4m3fn[40] convert(c)
+  f = f32[40] convert(d)
+  g = f32[40] multiply(f, x)
+  h = f8e4m3fn[40] convert(g)
+  i = f32[40] convert(h)
+  j = f32[40] multiply(i, x)
+  k = f8e4m3fn[40] convert(j)
+  ROOT l = f32[40] convert(k)
+}"""
+
+
+def test_a_kernel_of_next_to_no_work_has_two_copies_of_a_function(monkeypatch: pytest.MonkeyPatch) -> None:
+    copied = re.compile(r"call i8 @heron\.convert\.f32\.f8e4m3fn\(.*\)$", re.M)
+    x = np.linspace(-3, 3, 40, dtype=np.float32)
+    assert len(copied.findall(llvm(ROUNDS))) == 2
+    calling = heron.compile(heron.parse(ROUNDS))(x)
+    monkeypatch.setattr(machine, "_RARE", 0.0)
+    assert len(copied.findall(llvm(ROUNDS))) == 4
+    np.testing.assert_array_equal(heron.compile(heron.parse(ROUNDS))(x), calling)

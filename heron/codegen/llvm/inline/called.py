@@ -35,7 +35,7 @@ class Calls:
     """The functions of a module that call the library, for a machine with vectors of `width` bits.
 
     ``small``: functions of so little work that they always do. ``rare``: functions of so little work in all their calls
-    that they have no copies of the module's own functions either. ``names``: what is called; it fills up.
+    that they have two copies of another function at most. ``names``: what is called; it fills up.
     """
 
     width: int
