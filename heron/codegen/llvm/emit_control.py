@@ -17,10 +17,14 @@ from heron.codegen.llvm.inline.called import Calls
 _SHORT = 1024
 #: steps of a loop that is better off with one vector at a time: of two, the second would often be empty
 _SHORTER = 128
+#: steps of a loop that writes bytes to a column, up to which vectors are not worth their code
+_COLUMN = 512
 #: steps left over from whole vectors that cost more than masks in all vectors of a loop that accumulates
 _LEFT_OVER = 4
 #: the hint that a loop ends with a part of a vector
 _MASKED = '!"llvm.loop.vectorize.predicate.enable", i1 true'
+#: the hints that a loop takes one step at a time
+_SCALAR = '!"llvm.loop.vectorize.width", i32 1', '!"llvm.loop.interleave.count", i32 1'
 #: steps of a loop that fill so little of a vector that it is written out, where the loop around it has so many times
 #: as many
 _FEW = 4
@@ -139,7 +143,7 @@ def _loop_metadata(
     elif is_set(op, "heron.vectorize"):
         hints.append(e.metadata_node('!"llvm.loop.vectorize.enable", i1 true'))
     elif is_scalar:
-        hints.append(e.metadata_node('!"llvm.loop.vectorize.width", i32 1'))
+        hints += [e.metadata_node(hint) for hint in _SCALAR]
     if is_set(op, "heron.parallel"):
         hints.append(e.metadata_node('!"llvm.loop.mustprogress"'))
     return f", !llvm.loop {e.distinct_metadata(', '.join(hints))}" if hints else ""
@@ -157,10 +161,15 @@ def _long_functions(e: Emitter, op: Operation, copies: int) -> list[str]:
     Steps left over from whole vectors would cost as much as a vector each. The last vector of a short loop is a part
     of one instead, where the machine has masks. Such a loop may read a column of an array to its end, too. A loop that
     accumulates chooses by mask in each step, which only pays where it is shorter and several steps are left over.
+    Numbers of 8 or 16 bits are written to a column one by one, each with a test of its own: such a loop has one vector
+    at a time, or none.
     """
     steps = _steps(e, op)
     masked = e.calls is not None and 0 < steps < _SHORT and _may_mask(e.calls, op, steps)
-    alone = copies > 1 or masked and steps < _SHORTER
+    is_apart = masked and _writes_narrow_apart(op.regions[0].blocks[0])
+    if is_apart and steps <= _COLUMN:
+        return [e.metadata_node(hint) for hint in _SCALAR]
+    alone = copies > 1 or is_apart or masked and steps < _SHORTER
     hints = [f'!"llvm.loop.interleave.count", i32 {1 if alone else 2}']
     if masked:
         hints.append(_MASKED)
@@ -182,6 +191,13 @@ def _reads_narrow_apart(body: Block) -> bool:
     """Whether a loop reads numbers of 8 or 16 bits that do not follow each other: with masks, one by one."""
     reads = (o for o in body.ops if isinstance(o, llvm.LoadOp) and _bits(o.results[0]) < 32)
     pointers = (o.operands[0].owner for o in reads)
+    return not all(_follows(p.operands[-1], body.args[0]) for p in pointers if isinstance(p, llvm.GEPOp))
+
+
+def _writes_narrow_apart(body: Block) -> bool:
+    """Whether a loop writes numbers of 8 or 16 bits that do not follow each other."""
+    writes = (o for o in body.ops if isinstance(o, llvm.StoreOp) and _bits(o.operands[0]) < 32)
+    pointers = (o.operands[1].owner for o in writes)
     return not all(_follows(p.operands[-1], body.args[0]) for p in pointers if isinstance(p, llvm.GEPOp))
 
 
@@ -216,7 +232,7 @@ def _follows(place: SSAValue, step: SSAValue) -> bool:
     made = place.owner
     if isinstance(made, arith.IndexCastOp):
         return _follows(made.operands[0], step)
-    return place is step or (isinstance(made, arith.AddiOp) and step in made.operands)
+    return place is step or isinstance(made, arith.AddiOp) and any(_follows(v, step) for v in made.operands)
 
 
 def _bits(v: SSAValue) -> int:

@@ -1,4 +1,4 @@
-"""Loops that look up bytes in tables take one at a time: vectors of 64 lanes are 64 look-ups, each code of its own."""
+"""Loops over bytes in tables and columns take one at a time: in vectors each byte is code of its own."""
 
 from __future__ import annotations
 
@@ -6,6 +6,8 @@ import numpy as np
 import pytest
 
 import heron
+from heron.backends.cpu import quick_code
+from heron.codegen.llvm.jit import host
 
 TABLE = """HloModule m
 ENTRY e {{
@@ -42,3 +44,34 @@ def test_values() -> None:
     module = heron.parse(TABLE.format(type="u8", then="negate(found)"))
     (expected,) = heron.evaluate(module, *arguments)
     np.testing.assert_array_equal(heron.compile(module)(*arguments), expected)
+
+
+COLUMNS = """HloModule m
+ENTRY e {{
+  x = f32[{rows},256] parameter(0)
+  z = f32[{rows},1] parameter(1)
+  first = f32[{rows},1] tanh(z)
+  others = f32[{rows},256] tanh(x)
+  all = f32[{rows},257] concatenate(first, others), dimensions={{1}}
+  half = f32[] constant(0.5)
+  halves = f32[{rows},257] broadcast(half), dimensions={{}}
+  ROOT big = pred[{rows},257] compare(all, halves), direction=GT
+}}"""
+
+
+@pytest.mark.skipif(host().width < 512, reason="the machine has no masks")
+def test_a_column_of_bytes_is_written_one_by_one() -> None:
+    """A mask would be a test for each of them, in as many vectors as are computed at a time."""
+    short, long = (heron.compile(heron.parse(COLUMNS.format(rows=rows))).stage("llvm") for rows in (40, 400))
+    assert ONE in short
+    assert ONE not in long and '!"llvm.loop.interleave.count", i32 1}' in long
+
+
+def test_values_of_columns(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(quick_code, "_EACH", 0.0)
+    rng = np.random.default_rng(0)
+    for rows in (40, 400):
+        arguments = [rng.normal(size=(rows, n)).astype(np.float32) for n in (256, 1)]
+        module = heron.parse(COLUMNS.format(rows=rows))
+        (expected,) = heron.evaluate(module, *arguments)
+        np.testing.assert_array_equal(heron.compile(module)(*arguments), expected)
