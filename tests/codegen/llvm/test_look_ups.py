@@ -75,3 +75,25 @@ def test_values_of_columns(monkeypatch: pytest.MonkeyPatch) -> None:
         module = heron.parse(COLUMNS.format(rows=rows))
         (expected,) = heron.evaluate(module, *arguments)
         np.testing.assert_array_equal(heron.compile(module)(*arguments), expected)
+
+
+ROLLED = """HloModule m
+ENTRY e {
+  x = f32[90,90] parameter(0)
+  last = f32[1,90] slice(x), slice={[89:90], [0:90]}
+  rows = f32[89,90] slice(x), slice={[0:89], [0:90]}
+  down = f32[90,90] concatenate(last, rows), dimensions={0}
+  end = f32[90,1] slice(x), slice={[0:90], [89:90]}
+  columns = f32[90,89] slice(x), slice={[0:90], [0:89]}
+  right = f32[90,90] concatenate(end, columns), dimensions={1}
+  ROOT r = f32[90,90] add(down, right)
+}"""
+
+
+def test_a_corner_has_no_vectors() -> None:
+    """The first element of the first row is a loop of at most one step, between bounds that are known at run time."""
+    program = heron.compile(heron.parse(ROLLED))
+    text = program.stage("llvm")
+    assert text.count("!llvm.loop !") > text.count(ONE) == 1
+    x = np.random.default_rng(0).normal(size=(90, 90)).astype(np.float32)
+    np.testing.assert_array_equal(program(x), np.roll(x, 1, 0) + np.roll(x, 1, 1))

@@ -1,0 +1,223 @@
+"""The hints that LLVM gets about loops on a CPU: steps at a time, how they end, whether they are written out."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+
+from xdsl.dialects import arith, llvm, scf
+from xdsl.dialects.builtin import AnyFloat, IntegerAttr
+from xdsl.ir import Block, Operation, SSAValue
+
+from heron.codegen.ir.editing import ops_within
+from heron.codegen.llvm.emit import Emitter, is_set
+from heron.codegen.llvm.inline import has, is_long, lines_of
+from heron.codegen.llvm.inline.called import Calls
+
+#: steps of a loop of which those left over from whole vectors may be much of the time
+_SHORT = 1024
+#: steps of a loop that is better off with one vector at a time: of two, the second would often be empty
+_SHORTER = 128
+#: steps of a loop that are too few for vectors whatever it does
+_BORDER = 4
+#: minima and maxima that one of a loop's bounds is looked for behind
+_DEPTH = 5
+#: steps of a loop that writes bytes to a column, up to which vectors are not worth their code
+_COLUMN = 512
+#: steps left over from whole vectors that cost more than masks in all vectors of a loop that accumulates
+_LEFT_OVER = 4
+#: the hint that a loop ends with a part of a vector
+_MASKED = '!"llvm.loop.vectorize.predicate.enable", i1 true'
+#: the hints that a loop takes one step at a time
+_SCALAR = '!"llvm.loop.vectorize.width", i32 1', '!"llvm.loop.interleave.count", i32 1'
+#: steps of a loop that fill so little of a vector that it is written out, where the loop around it has so many times
+#: as many
+_FEW = 4
+_MORE = 4
+#: instructions that a loop may be once it is written out
+_MOST_WRITTEN_OUT = 1000
+#: bits of numbers of which a vector has many, and ops for each look-up of one of them that are too few for vectors
+_NARROW, _PER_LOOK_UP = 16, 16
+
+
+def is_written_out(e: Emitter, op: scf.ForOp, lines: int, calls: Sequence[str]) -> bool:
+    """Whether an innermost loop on a CPU has so few steps that vectors should go along the loop around it instead.
+
+    LLVM's vectoriser looks at innermost loops alone, and a loop of two steps stays one of single numbers.
+    """
+    around = op.parent_op()
+    if e.calls is None or op.attributes or not isinstance(around, scf.ForOp):
+        return False
+    size = lines + sum(map(lines_of, filter(has, calls)))
+    steps, outer = known_steps(e, op), _steps(e, around)
+    return 1 < steps <= min(_FEW, _MOST_WRITTEN_OUT // size) and (outer == 0 or outer >= _MORE * steps)
+
+
+def surely_runs(lower: str, upper: str) -> bool:
+    """Whether both bounds are numbers with something between them."""
+    return lower.isdecimal() and upper.isdecimal() and int(lower) < int(upper)
+
+
+def loop_metadata(e: Emitter, op: Operation, calls: Sequence[str] = (), copies: int = 0, scalar: bool = False) -> str:
+    """``heron.unroll`` = N (0 or 1: never), ``heron.vectorize`` = N lanes (0 or 1: never), ``heron.full_unroll``,
+    ``heron.mask_rest``: vectors to the end where the machine has masks.
+
+    ``calls``: library functions an innermost loop calls. ``copies``: more calls of them, in copies of a loop in it.
+    ``scalar``: its steps are not for vectors.
+    """
+    unroll, vectorize = op.attributes.get("heron.unroll"), op.attributes.get("heron.vectorize")
+    hints = _long_functions(e, op, copies) if calls and any(map(is_long, calls)) and not scalar else []
+    if not hints and is_set(op, "heron.mask_rest") and e.calls is not None and e.calls.has_masks:
+        hints = [e.metadata_node(_MASKED)] if len(op.operands) == 3 else []
+    if isinstance(unroll, IntegerAttr):
+        count = unroll.value.data
+        text = f'!"llvm.loop.unroll.count", i32 {count}' if count > 1 else '!"llvm.loop.unroll.disable"'
+        hints.append(e.metadata_node(text))
+    elif is_set(op, "heron.full_unroll"):
+        hints.append(whole(e))
+    if isinstance(vectorize, IntegerAttr):
+        lanes = vectorize.value.data
+        hints.append(e.metadata_node(f'!"llvm.loop.vectorize.enable", i1 {"true" if lanes > 1 else "false"}'))
+        if lanes > 1:
+            hints.append(e.metadata_node(f'!"llvm.loop.vectorize.width", i32 {lanes}'))
+    elif is_set(op, "heron.vectorize"):
+        hints.append(e.metadata_node('!"llvm.loop.vectorize.enable", i1 true'))
+    elif scalar:
+        hints += [e.metadata_node(hint) for hint in _SCALAR]
+    if is_set(op, "heron.parallel"):
+        hints.append(e.metadata_node('!"llvm.loop.mustprogress"'))
+    return f", !llvm.loop {e.distinct_metadata(', '.join(hints))}" if hints else ""
+
+
+def whole(e: Emitter) -> str:
+    """The hint that a loop is to be written out."""
+    return e.metadata_node('!"llvm.loop.unroll.full"')
+
+
+def _long_functions(e: Emitter, op: Operation, copies: int) -> list[str]:
+    """Two vectors of a long function at a time keep the processor busy; more are only more code, and so are two where
+    `copies` of the function do not wait for each other.
+
+    Steps left over from whole vectors would cost as much as a vector each. The last vector of a short loop is a part
+    of one instead, where the machine has masks. Such a loop may read a column of an array to its end, too. A loop that
+    accumulates chooses by mask in each step, which only pays where it is shorter and several steps are left over.
+    Numbers of 8 or 16 bits are written to a column one by one, each with a test of its own: such a loop has one vector
+    at a time, or none.
+    """
+    steps = _steps(e, op)
+    masked = e.calls is not None and 0 < steps < _SHORT and _may_mask(e.calls, op, steps)
+    is_apart = masked and _writes_narrow_apart(op.regions[0].blocks[0])
+    if is_apart and steps <= _COLUMN:
+        return [e.metadata_node(hint) for hint in _SCALAR]
+    alone = copies > 1 or is_apart or masked and steps < _SHORTER
+    hints = [f'!"llvm.loop.interleave.count", i32 {1 if alone else 2}']
+    if masked:
+        hints.append(_MASKED)
+    return [e.metadata_node(hint) for hint in hints]
+
+
+def _may_mask(calls: Calls, op: Operation, steps: int) -> bool:
+    """Whether the machine has masks that are worth their time: in a loop that accumulates nothing they are."""
+    if not calls.has_masks:
+        return False
+    bits = [_bits(v) for v in op.operands[3:]]
+    if not bits:
+        return True
+    left_over = steps % (calls.width // max(bits))
+    return steps < _SHORTER and left_over >= _LEFT_OVER and not _reads_narrow_apart(op.regions[0].blocks[0])
+
+
+def _reads_narrow_apart(body: Block) -> bool:
+    """Whether a loop reads numbers of 8 or 16 bits that do not follow each other: with masks, one by one."""
+    reads = (o for o in body.ops if isinstance(o, llvm.LoadOp) and _bits(o.results[0]) < 32)
+    pointers = (o.operands[0].owner for o in reads)
+    return not all(_follows(p.operands[-1], body.args[0]) for p in pointers if isinstance(p, llvm.GEPOp))
+
+
+def _writes_narrow_apart(body: Block) -> bool:
+    """Whether a loop writes numbers of 8 or 16 bits that do not follow each other."""
+    writes = (o for o in body.ops if isinstance(o, llvm.StoreOp) and _bits(o.operands[0]) < 32)
+    pointers = (o.operands[1].owner for o in writes)
+    return not all(_follows(p.operands[-1], body.args[0]) for p in pointers if isinstance(p, llvm.GEPOp))
+
+
+def is_scalar(e: Emitter, op: scf.ForOp) -> bool:
+    """Whether an innermost loop on a CPU is not for vectors."""
+    return e.calls is not None and (_is_short(e, op) or _looks_up_narrow(op))
+
+
+def _is_short(e: Emitter, op: scf.ForOp) -> bool:
+    """Whether a loop that accumulates nothing has next to no steps, as the border of an array has that is cut into
+    pieces. LLVM does not see it."""
+    lower, upper, _, *carried = op.operands
+    return not carried and not surely_runs(e.names[lower], e.names[upper]) and _distance(e, upper, lower) <= _BORDER
+
+
+def _distance(e: Emitter, high: SSAValue, low: SSAValue, depth: int = _DEPTH) -> float:
+    """The most that a number may be above another one, as far as `depth` minima and maxima tell."""
+    if high is low:
+        return 0
+    numbers = e.names[high], e.names[low]
+    found = int(numbers[0]) - int(numbers[1]) if all(map(_is_number, numbers)) else math.inf
+    for value, larger, smaller in (low, arith.MinSIOp, arith.MaxSIOp), (high, arith.MaxSIOp, arith.MinSIOp):
+        made = value.owner
+        if depth and isinstance(made, larger | smaller):
+            pairs = [(high, v) if value is low else (v, low) for v in made.operands]
+            choose = max if isinstance(made, larger) else min
+            found = min(found, choose(_distance(e, *pair, depth - 1) for pair in pairs))
+    return found
+
+
+def _is_number(name: str) -> bool:
+    return name.removeprefix("-").isdecimal()
+
+
+def _looks_up_narrow(op: Operation) -> bool:
+    """Whether a loop over integers of 8 or 16 bits looks them up in tables, and does little else. In vectors of so many
+    lanes each look-up is code of its own, and takes as long as outside of a vector."""
+    count = found = 0
+    for o in ops_within(op):
+        count += 1
+        is_load = isinstance(o, llvm.LoadOp)
+        if is_load or isinstance(o, llvm.StoreOp):
+            if _bits(o.results[0] if is_load else o.operands[0]) > _NARROW:
+                return False
+        elif any(isinstance(r.type, AnyFloat) for r in o.results):
+            return False
+        pointer = o.operands[0].owner if is_load else None
+        found += isinstance(pointer, llvm.GEPOp) and _is_loaded(pointer.operands[-1], set())
+    return 0 < count <= found * _PER_LOOK_UP
+
+
+def _is_loaded(place: SSAValue, seen: set[Operation]) -> bool:
+    """Whether a place is computed from something in memory."""
+    made = place.owner
+    if not isinstance(made, Operation) or made in seen:
+        return False
+    seen.add(made)
+    return isinstance(made, llvm.LoadOp) or any(_is_loaded(v, seen) for v in made.operands)
+
+
+def _follows(place: SSAValue, step: SSAValue) -> bool:
+    """Whether a place moves on by one with each step of a loop: it is a sum with the step's number."""
+    made = place.owner
+    if isinstance(made, arith.IndexCastOp):
+        return _follows(made.operands[0], step)
+    return place is step or isinstance(made, arith.AddiOp) and any(_follows(v, step) for v in made.operands)
+
+
+def _bits(v: SSAValue) -> int:
+    return getattr(v.type, "bitwidth", 64)
+
+
+def _steps(e: Emitter, op: Operation) -> int:
+    """The number of steps of a loop, that of all work items where its bounds are not numbers; 0: unknown."""
+    return known_steps(e, op) or e.items
+
+
+def known_steps(e: Emitter, op: Operation) -> int:
+    """The number of steps of a loop whose bounds are numbers; else 0."""
+    lower, upper, step = (e.names[v] for v in op.operands[:3])
+    if surely_runs(lower, upper) and step.isdecimal():
+        return -(-(int(upper) - int(lower)) // int(step))
+    return 0
