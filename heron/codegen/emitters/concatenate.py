@@ -68,7 +68,8 @@ def _beside(fusion: Fusion, cuts: Cuts) -> list[Piece]:
     boxes, size = cuts.boxes, whole.dims[d]
     by_turns = cuts.step == len(boxes) and len({len(box) for box in boxes}) == 1
     if not by_turns and size != len(boxes):
-        boxes = [range(k, k + 1) for k in range(size)] if whole.num_elements >= size * MIN_ROWS else []
+        is_row = size <= MOST_BESIDE and whole.num_elements >= size * MIN_ROWS
+        boxes = [range(k, k + 1) for k in range(size)] if is_row else []
     if not 1 < len(boxes) <= MOST_BESIDE or _code(fusion, len(boxes)) > MOST_CODE:
         return []
     return _pieces(fusion, boxes, cuts)
