@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any
 from heron.codegen.llvm.code_cache import CodeCache
 from heron.codegen.llvm.text import Module
 from heron.codegen.native import common_code
-from heron.hlo.meaning.scipy_part import scipy_part
+from heron.hlo.meaning.scipy_part import scipy_extension
 from heron.once import once
 
 if TYPE_CHECKING:
@@ -87,7 +87,8 @@ def _make(cache: CodeCache | None) -> int:
 @once
 def _functions() -> tuple[Any, Any] | None:
     """OpenBLAS's functions that give and set its number of threads; None for another library."""
-    library = ctypes.CDLL(scipy_part("linalg.cython_blas").__file__)  # a name in it may be of a library it needs
+    # a name in it may be of a library it needs
+    library = ctypes.CDLL(scipy_extension("linalg", "cython_blas").__file__)
     for prefix in ("scipy_", ""):
         with contextlib.suppress(AttributeError):
             return tuple(getattr(library, f"{prefix}openblas_{verb}_num_threads") for verb in ("get", "set"))

@@ -13,7 +13,7 @@ from typing import Any
 
 from heron.errors import HeronError
 from heron.hlo.ir.types import C64, C128, F32, F64, ElementType
-from heron.hlo.meaning.scipy_part import scipy_part
+from heron.hlo.meaning.scipy_part import scipy_extension
 from heron.once import once
 
 #: element type → BLAS prefix
@@ -34,7 +34,7 @@ def _routines() -> dict[str, Any]:
     if unset:
         os.environ[_PATIENCE] = "15"
     try:
-        cython_blas = scipy_part("linalg.cython_blas")
+        cython_blas = scipy_extension("linalg", "cython_blas")
     finally:
         if unset:
             del os.environ[_PATIENCE]
@@ -61,7 +61,7 @@ def address(routine: str) -> int:
 def lapack_address(routine: str) -> int:
     """The address of a LAPACK routine, or of one of BLAS. Raises RUN020 when SciPy has no such routine."""
     of_blas = _routines().get(routine)  # first: it says how long threads stay awake
-    found = of_blas or scipy_part("linalg.cython_lapack").__pyx_capi__.get(routine)
+    found = of_blas or scipy_extension("linalg", "cython_lapack").__pyx_capi__.get(routine)
     return _inside(found, "LAPACK", routine)
 
 
