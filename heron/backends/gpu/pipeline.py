@@ -186,7 +186,7 @@ def fuse() -> Pipeline:
             MultiOutputFusion(),
             Dce(),
             # as on the CPU, of kernels that are already whole: what they compute of a row twice is then one
-            NormalizationFusion(least=2, rows=1, most_bytes=ROW_BYTES),
+            NormalizationFusion(rows=1, most_bytes=ROW_BYTES),
             Cse(),
             Dce(),
             HorizontalFusion(),

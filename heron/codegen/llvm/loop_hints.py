@@ -34,8 +34,10 @@ _SCALAR = '!"llvm.loop.vectorize.width", i32 1', '!"llvm.loop.interleave.count",
 #: as many
 _FEW = 4
 _MORE = 4
-#: instructions that a loop may be once it is written out
-_MOST_WRITTEN_OUT = 1000
+#: steps up to which the same is worth it where a step takes long: a loop along a short row, or one with functions
+_HALF = 8
+#: instructions that a loop may be once it is written out, and one of more than few steps for its functions
+_MOST_WRITTEN_OUT, _MOST_OF_FUNCTIONS = 1000, 300
 #: bits of numbers of which a vector has many, and ops for each look-up of one of them that are too few for vectors
 _NARROW, _PER_LOOK_UP = 16, 16
 
@@ -44,13 +46,15 @@ def is_written_out(e: Emitter, op: scf.ForOp, lines: int, calls: Sequence[str]) 
     """Whether an innermost loop on a CPU has so few steps that vectors should go along the loop around it instead.
 
     LLVM's vectoriser looks at innermost loops alone, and a loop of two steps stays one of single numbers.
+    ``heron.short`` marks a loop along a short row.
     """
-    around = op.parent_op()
-    if e.calls is None or op.attributes or not isinstance(around, scf.ForOp):
+    around, is_short = op.parent_op(), is_set(op, "heron.short")
+    if e.calls is None or len(op.attributes) > is_short or not isinstance(around, scf.ForOp):
         return False
     size = lines + sum(map(lines_of, filter(has, calls)))
     steps, outer = known_steps(e, op), _steps(e, around)
-    return 1 < steps <= min(_FEW, _MOST_WRITTEN_OUT // size) and (outer == 0 or outer >= _MORE * steps)
+    most = _MOST_WRITTEN_OUT if steps <= _FEW or is_short else _MOST_OF_FUNCTIONS if any(map(is_long, calls)) else 0
+    return 1 < steps <= min(_HALF, most // size) and (outer == 0 or outer >= _MORE * steps)
 
 
 def surely_runs(lower: str, upper: str) -> bool:
@@ -60,7 +64,7 @@ def surely_runs(lower: str, upper: str) -> bool:
 
 def loop_metadata(e: Emitter, op: Operation, calls: Sequence[str] = (), copies: int = 0, scalar: bool = False) -> str:
     """``heron.unroll`` = N (0 or 1: never), ``heron.vectorize`` = N lanes (0 or 1: never), ``heron.full_unroll``,
-    ``heron.mask_rest``: vectors to the end where the machine has masks.
+    ``heron.mask_rest``: vectors to the end where the machine has masks. (``heron.short``: see `is_written_out`.)
 
     ``calls``: library functions an innermost loop calls. ``copies``: more calls of them, in copies of a loop in it.
     ``scalar``: its steps are not for vectors.

@@ -66,7 +66,7 @@ class NormalizationFusion(Pass):
     """
 
     name = "normalization-fusion"
-    least: int = 64
+    least: int = 2
     most_bytes: int = 128 << 10
     rows: int = 16
     max_inputs: int = 48

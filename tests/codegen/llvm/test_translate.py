@@ -382,9 +382,15 @@ def test_copies_of_a_function_take_one_vector_at_a_time(k: int, vectors: int) ->
     assert re.findall(r'interleave.count", i32 (\d)', text) == [str(vectors)]
 
 
-@pytest.mark.parametrize(("n", "k"), [(37, 5), (7, 2), (11, 3)])
-def test_other_loops_stay(n: int, k: int) -> None:
-    exe = assert_agrees(short(n, k, "tanh(d)"), "cpu")
+@pytest.mark.parametrize(("k", "written_out"), [(5, 1), (8, 0)])
+def test_loops_with_functions_are_written_out_as_long_as_they_are_little_code(k: int, written_out: int) -> None:
+    exe = assert_agrees(short(37, k, "tanh(d)"), "cpu")
+    assert exe.stage("llvm").count("llvm.loop.unroll.full") == written_out
+
+
+@pytest.mark.parametrize(("n", "k", "op"), [(37, 5, "divide(d, b)"), (7, 2, "tanh(d)"), (11, 3, "tanh(d)")])
+def test_other_loops_stay(n: int, k: int, op: str) -> None:
+    exe = assert_agrees(short(n, k, op), "cpu")
     assert "llvm.loop.unroll.full" not in exe.stage("llvm")
 
 

@@ -42,12 +42,22 @@ def mean_and_scale(rows: int, row: int, last: str = "ROOT r = f32[D] multiply(d,
     return entry(body.replace("f32[D]", f"f32[{rows},{row}]").replace("f32[R]", f"f32[{rows}]"))
 
 
-def test_a_chain_is_one_kernel() -> None:
-    assert fusions(mean_and_scale(64, 512)) == 1
+@pytest.mark.parametrize("row", [2, 3, 7, 17, 50, 512])
+def test_a_chain_is_one_kernel(row: int) -> None:
+    assert fusions(mean_and_scale(64, row)) == 1
 
 
-@pytest.mark.parametrize(("rows", "row"), [(64, 32), (4, 512), (16, 1 << 16)])
-def test_short_few_and_long_rows(rows: int, row: int) -> None:
+@pytest.mark.parametrize("row", [2, 5, 8, 9, 40])
+def test_short_rows_take_no_memory_and_the_shortest_become_vectors_of_rows(row: int) -> None:
+    text = mean_and_scale(1000, row)
+    exe = heron.compile(parse(text))
+    assert exe.memory.temp == 0
+    assert exe.stage("llvm").count("llvm.loop.unroll.full") == (3 if row <= 8 else 0)
+    _same(text)
+
+
+@pytest.mark.parametrize(("rows", "row"), [(64, 1), (4, 512), (16, 1 << 16)])
+def test_few_and_long_rows(rows: int, row: int) -> None:
     assert fusions(mean_and_scale(rows, row)) == 3
 
 
@@ -115,7 +125,7 @@ def _same(text: str, target: str = "cpu") -> None:
 def programs(draw: st.DrawFn) -> str:
     """Elementwise ops, sums and maxima of rows, spread over the row again in one way or another, in any order."""
     kept = draw(st.sampled_from([(32,), (4, 8), (1, 20), (5, 1, 4)]))
-    row = draw(st.sampled_from([(64,), (100,), (8, 9)]))
+    row = draw(st.sampled_from([(64,), (100,), (8, 9), (3,), (2, 4), (19,)]))
     dims, rank = (*kept, *row), len(kept)
     text = {"S": ",".join(map(str, dims)), "K": ",".join(map(str, kept))}
     lines, wide, narrow = (

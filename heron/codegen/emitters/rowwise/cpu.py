@@ -6,24 +6,30 @@ Functions that take long and are needed again by a later stage are computed once
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import partial
 from math import prod
 
+from xdsl.dialects.builtin import UnitAttr
 from xdsl.ir import SSAValue
 
 from heron.analysis.fusion.rowwise import RowwiseForm, Stage, stages_of
 from heron.analysis.indexing.expr import Expr
 from heron.analysis.indexing.hlo_maps import Index, delinearize
+from heron.codegen.elemental import FunctionEmitter
 from heron.codegen.elemental.reducer import Reducer
 from heron.codegen.emitters.base import Frame
 from heron.codegen.emitters.loops import item_loop
-from heron.codegen.emitters.partial_sums import reduced
+from heron.codegen.emitters.partial_sums import Body, reduced
 from heron.codegen.emitters.rowwise.stage import StageCode
+from heron.codegen.ir.dialects.xla_gpu import LoopOp
 from heron.codegen.ir.types import scalar_type
 from heron.codegen.kernel import STACK_BYTES, Kernel, Launch
 from heron.hlo.ir.instruction import Instruction
 
 #: flops of a division, which 16 numbers at a time keep the processor from all else for 16 cycles
 _LONG = 4
+#: elements of a row that fill so little of a vector that loops along it are written out
+_SHORT = 8
 
 
 def emit(frame: Frame, rows: RowwiseForm) -> Kernel:
@@ -54,7 +60,7 @@ def emit(frame: Frame, rows: RowwiseForm) -> Kernel:
             values = [e.value(frame.fusion.outputs[n].instruction, index) for n in rows.wide]
             return [e.insert(value, t, index) for value, t in zip(values, tensors, strict=True)]
 
-        stored = e.loop(rows.row_sizes, [outputs[n] for n in rows.wide], along) if rows.wide else []
+        stored = _loop(e, rows.row_sizes, [outputs[n] for n in rows.wide], along) if rows.wide else []
         for n, t in zip(rows.wide, stored, strict=True):
             outputs[n] = t
         return outputs
@@ -78,9 +84,17 @@ def _reduce(frame: Frame, rows: RowwiseForm, stage: Stage, at: Index, room: dict
         return code.element((*at, *v), v, room, carried)
 
     inits = [*start, *(room[i] for i in stage.saved)]
-    results = reduced(frame.e, code.reducers, rows.row_sizes, inits, element)
+    results = reduced(frame.e, code.reducers, rows.row_sizes, inits, element, loop=partial(_loop, frame.e))
     room |= zip(stage.saved, results[len(start) :], strict=True)
     code.finish(at, results[: len(start)])
+
+
+def _loop(e: FunctionEmitter, sizes: Sequence[int], inits: Sequence[SSAValue], body: Body) -> list[SSAValue]:
+    """A loop along a row. A short one is written out: vectors then go across rows, and nothing is added up in them."""
+    results = e.loop(sizes, inits, body)
+    if 1 < prod(sizes) <= _SHORT and isinstance(loop := results[0].owner, LoopOp):
+        loop.attributes["heron.short"] = UnitAttr()
+    return results
 
 
 def _takes_long(i: Instruction) -> bool:
