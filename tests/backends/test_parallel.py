@@ -54,6 +54,35 @@ def test_small_kernels_are_not() -> None:
     assert "heron_parallel_for" not in made.stage("llvm")
 
 
+def _is_shared(text: str) -> bool:
+    made = compile(heron.parse(text), "cpu", Options(threads=2))
+    (found,) = [d for d in made.trace.decisions if d.rule == "parallel-task-assigner"]
+    return bool(found)
+
+
+STEP = """HloModule m
+ENTRY e {{
+  x = f32[{n}] parameter(0)
+  y = f32[{n}] parameter(1)
+  a = f32[{n}] add(x, y)
+  b = f32[{n}] multiply(a, y)
+  ROOT c = f32[{n}] {last}
+}}"""
+SORT = "HloModule m\nless {{ a = f32[] parameter(0) b = f32[] parameter(1) ROOT c = pred[] compare(a, b), direction=LT }}\n"
+SORT += "ENTRY e {{ x = f32[4,{n}] parameter(0) ROOT c = f32[4,{n}] sort(x), dimensions={{1}}, to_apply=less }}"
+
+
+@pytest.mark.parametrize(("last", "one", "two"), [("tanh(b)", 9_000, 40_000), ("negate(b)", 20_000, 200_000)])
+def test_what_vectors_do_in_microseconds_is_not_shared(last: str, one: int, two: int) -> None:
+    """To wake a thread at every step of a recurrent cell takes twice as long as its work."""
+    assert not _is_shared(STEP.format(n=one, last=last))
+    assert _is_shared(STEP.format(n=two, last=last))
+
+
+def test_what_goes_one_by_one_takes_longer() -> None:
+    assert _is_shared(SORT.format(n=2000))
+
+
 def test_a_row_of_a_large_array_is_updated_by_one_thread() -> None:
     text = """HloModule m
     ENTRY e {
