@@ -66,13 +66,36 @@ def values(t: str, shape: tuple[int, ...]) -> np.ndarray:
 SHAPES = [((5, 64), 1), ((3, 4, 130), 2), ((2, 3, 9, 11), 2), ((1, 100), 1), ((1, 7, 1, 80), 3), ((300,), 0)]
 
 
+#: rows that vectors go across: written out here or by LLVM, several of them a work item or one
+SHORT = [((40, 2), 1), ((17, 20, 3), 2), ((4, 5, 16, 2, 2), 3), ((33, 5), 1), ((16, 30, 6), 2), ((50, 7), 1)]
+
+
 @pytest.mark.parametrize("parts", [1, 3])
-@pytest.mark.parametrize(("shape", "kept"), SHAPES)
+@pytest.mark.parametrize(("shape", "kept"), [*SHAPES, *SHORT])
 @pytest.mark.parametrize("t", DTYPES)
 def test_softmax_on_the_cpu(t: str, shape: tuple[int, ...], kept: int, parts: int) -> None:
     source = softmax_of(t, shape, kept)
     assert emit_fusion(root_fusion(source), "k", targets.get("cpu")).emitter == "rows"
     check(source, [values(t, shape)], rtol=TOLERANCE[t], parts=parts)
+
+
+@pytest.mark.parametrize(
+    ("shape", "kept", "t", "loops", "side_by_side"),
+    [
+        ((40, 3), 1, "f32", 0, False), ((17, 20, 4), 2, "f32", 0, True), ((17, 20, 5), 2, "f32", 3, True),
+        ((3, 20, 5), 2, "f32", 3, False), ((50, 8), 1, "f32", 3, False), ((50, 8), 1, "f64", 0, False),
+    ],
+)  # fmt: skip
+def test_vectors_go_across_short_rows(
+    shape: tuple[int, ...], kept: int, t: str, loops: int, side_by_side: bool
+) -> None:
+    """Loops along rows of 4 are not even made; those along rows of up to 6, and of 8 that fill half a vector, are
+    written out by LLVM. What is spread over one of the rows' dimensions needs no division."""
+    source = softmax_of(t, shape, kept)
+    made = emit_fusion(root_fusion(source), "k", targets.get("cpu"))
+    assert sum("heron.short" in op.attributes for op in made.module.walk()) == loops
+    assert ("side by side" in made.notes["form"]) == side_by_side
+    check(source, [values(t, shape)], rtol=TOLERANCE[t])
 
 
 #: several rows a warp, the last warp not full; a warp a row; several warps; several rounds, the last not full
