@@ -34,15 +34,15 @@ def write_gemm(w: ProgramWriter, t: GemmThunk) -> None:
         raise HeronError("RUN021", f"matrix product too large for BLAS: {t.m}x{t.n}x{t.k}", where=t.source)
     if prod((t.batch, t.m, t.n)) == 0:
         return
+    thin = thin_form(t)
+    if thin is not None:
+        write_thin_gemm(w, t, thin)
+        return
     form = float_gemm.form_for(t)
     if form is not None:
         float_gemm.write_float_gemm(w, t, form)
         return
     if t.operand_type in int_gemm.OPERANDS:
         int_gemm.write_int_gemm(w, t)
-        return
-    thin = thin_form(t)
-    if thin is not None:
-        write_thin_gemm(w, t, thin)
         return
     write_blas_gemm(w, t)

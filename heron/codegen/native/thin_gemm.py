@@ -1,4 +1,4 @@
-"""Products of f32 and f64 matrices of which one has fewer than 4 rows or columns: each reads the other one once.
+"""Products of f32 and f64 matrices of which one has few rows or columns: each reads the other one once.
 
 The few rows (or columns) are *vectors*, the rows or columns of the other matrix that they are multiplied with are
 *lines*. A work item is a block of lines; how a product is cut depends on its sizes alone, so values do not depend on
@@ -20,8 +20,10 @@ if TYPE_CHECKING:
     from heron.codegen.native.program import ProgramWriter
     from heron.runtime.thunks import GemmThunk
 
-#: rows or columns that are vectors
-_MOST_VECTORS = 3
+#: rows or columns that are vectors, at most. With 32 registers of 512 bits: where a register goes along a line; where
+#: it goes across lines; and where neighbouring vectors lie side by side, too, which other code would have to rearrange:
+#: also where very many elements are summed
+_MOST, _MOST_ALONG, _MOST_ACROSS, _MOST_BOTH, _MOST_LONG, _LONG = 3, 8, 10, 16, 24, 2048
 #: multiplications from which on threads share a product, and those a thread takes at a time
 _SHARED, _PORTION = 1 << 19, 1 << 17
 
@@ -30,17 +32,26 @@ def thin_form(t: GemmThunk) -> ThinForm | None:
     """The code for a product; None where there is none."""
     if t.element_type not in (F32, F64) or t.operand_type is not t.element_type or t.adds or not t.k:
         return None
-    few = min(t.m, t.n)
-    if few > _MOST_VECTORS:
-        return None
-    by_rows = t.m <= t.n
-    # whether the elements of a line lie side by side
+    few, by_rows = min(t.m, t.n), t.m <= t.n
+    # whether the elements of a line, of a vector, lie side by side
     along = t.rhs_transposed if by_rows else not t.lhs_transposed
-    is_packed = along and few > 1 and (t.lhs_transposed if by_rows else not t.rhs_transposed)
+    in_vectors = not t.lhs_transposed if by_rows else t.rhs_transposed
+    if few > _most(along, in_vectors, t.k):
+        return None
+    is_packed = along and few > 1 and not in_vectors
     if is_packed and t.k > PACKED:
         return None
     width = host().width // t.element_type.bits
     return ThinForm(t.element_type, width, few, along, is_packed, interleaved=not by_rows and few > 1)
+
+
+def _most(along: bool, in_vectors: bool, k: int) -> int:
+    """The most vectors, by whether the elements of a line, and of a vector, lie side by side."""
+    if host().width < 512:
+        return _MOST
+    if along:
+        return _MOST_ALONG
+    return _MOST_ACROSS if in_vectors else _MOST_LONG if k >= _LONG else _MOST_BOTH
 
 
 def write_thin_gemm(w: ProgramWriter, t: GemmThunk, f: ThinForm) -> None:
@@ -58,6 +69,6 @@ def write_thin_gemm(w: ProgramWriter, t: GemmThunk, f: ThinForm) -> None:
         "few.batch": f.vectors * t.k, "many.batch": lines * t.k, "out.batch": f.vectors * lines,
     }  # fmt: skip
     symbol = write_numbers(w, "thin", (values[name] for name in FIELDS))
-    items, work = t.batch * blocks, t.batch * lines * t.k
+    items, work = t.batch * blocks, t.batch * lines * t.k * -(-f.vectors // 4)
     grain = items if work < _SHARED else max(1, _PORTION * items // work)
     write_range(w, f.name, [*map(w.pointer, places), symbol], items, grain)

@@ -24,8 +24,9 @@ FIELDS = (
 PACKED = 4096
 #: steps after which sums are added to the total
 _STRETCH = 512
-#: sums of one vector that are added to side by side, so that none waits for the one before
-_SUMS = 8
+#: sums that are added to side by side, so that none waits for the one before, and those of more than a few vectors,
+#: which need no more reads for each
+_SUMS, _MANY_SUMS, _FEW = 8, 24, 3
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,7 +55,13 @@ class ThinForm:
     @property
     def registers(self) -> int:
         """Of lines that are done at once."""
-        return 8 if self.lanes * self.element.bits == 512 else 4
+        most = 8 if self.lanes * self.element.bits == 512 else 4
+        return most if self.vectors <= _FEW else max(1, 5 * most // 2 // self.vectors)
+
+    @property
+    def together(self) -> int:
+        """Lines whose sums are taken at once, where a register goes along a line."""
+        return max(1, (_SUMS if self.vectors <= _FEW else _MANY_SUMS) // self.vectors)
 
 
 def address(f: ThinForm, cache: CodeCache | None) -> int:
@@ -148,7 +155,7 @@ class _ThinWriter(Function):
     def _along(self, first: Value, last: Value) -> None:
         if self.f.is_packed:
             self._pack()
-        together = max(1, _SUMS // self.f.vectors)
+        together = self.f.together
         begun = self.variable("i64", first)
         with self.while_below(begun.slot, last - (last - first) % together) as line:
             self._lines_along(line, together)

@@ -1,4 +1,4 @@
-"""Products with fewer than 4 rows or columns: every order, sizes around registers, blocks and stretches."""
+"""Products with few rows or columns: every order, sizes around registers, blocks and stretches."""
 
 from __future__ import annotations
 
@@ -25,6 +25,11 @@ SIZES = [
     (2, 129, 3, 47),
     (1, 20, 2, 1031),
     (5, 3, 3, 256),
+    (2, 4, 131, 65),
+    (1, 300, 5, 70),
+    (1, 8, 200, 513),
+    (3, 8, 8, 33),
+    (1, 131, 7, 1100),
 ]
 CLOSE = {"f32": 2e-6, "f64": 4e-15}
 
@@ -65,6 +70,24 @@ def test_narrower_registers(width: int, monkeypatch: pytest.MonkeyPatch) -> None
     for left, right in itertools.product((False, True), repeat=2):
         assert_close(product("f32", (2, 3, 67, 45), left, right), "f32", 45)
         assert_close(product("f64", (1, 35, 2, 21), left, right), "f64", 21)
+
+
+@pytest.mark.skipif(thin_gemm.host().width < 512, reason="needs 32 registers")
+@pytest.mark.parametrize(
+    ("sizes", "left", "right", "is_thin"),
+    [
+        ((1, 10, 100, 40), False, False, True), ((1, 11, 100, 40), False, False, False),
+        ((1, 16, 100, 40), True, False, True), ((1, 100, 16, 40), True, False, True),
+        ((2, 17, 50, 3000), True, False, True), ((1, 70, 24, 2048), True, False, True),
+        ((1, 17, 100, 40), True, False, False), ((1, 100, 9, 40), False, False, False),
+        ((1, 9, 100, 40), True, True, False),
+    ],
+    ids=str,
+)  # fmt: skip
+def test_more_vectors_where_nothing_is_rearranged(
+    sizes: tuple[int, int, int, int], left: bool, right: bool, is_thin: bool
+) -> None:
+    assert_close(product("f32", sizes, left, right), "f32", sizes[3], "heron_thin_" if is_thin else "heron_gemm_")
 
 
 def test_vectors_that_are_too_long_to_rearrange_go_to_blas() -> None:
