@@ -47,7 +47,8 @@ def _reduce_window(e: FunctionEmitter, i: Instruction, index: Index) -> Value:
         return window_index(i.window, dims, index, variables)[1]
 
     sizes = [w.size for w in i.window]
-    if _is_small(e, arrays, sizes):
+    most = _STRAIGHT_COLUMNS if sizes and sizes[-1] <= _SHORT_ROW else _STRAIGHT_ELEMENTS
+    if _is_small(e, arrays, sizes, most):
         return _straight_window(e, i, index, sizes)
     return _accumulate(e, i, sizes, read, inside)
 
@@ -55,12 +56,16 @@ def _reduce_window(e: FunctionEmitter, i: Instruction, index: Index) -> Value:
 #: elements and instructions of a window or a reduce that is written out rather than looped over
 _STRAIGHT_ELEMENTS = 64
 _STRAIGHT_COST = 256
+#: the same of a window whose rows are short: they do not fill vectors of their own
+_STRAIGHT_COLUMNS, _SHORT_ROW = 128, 16
 
 
-def _is_small(e: FunctionEmitter, arrays: Sequence[Instruction], sizes: Sequence[int]) -> bool:
+def _is_small(
+    e: FunctionEmitter, arrays: Sequence[Instruction], sizes: Sequence[int], most: int = _STRAIGHT_ELEMENTS
+) -> bool:
     """Whether to write the elements out: then the loop around them can be vectorised."""
     elements = prod(sizes)
-    if not e.kernel.straight or not 0 < elements <= _STRAIGHT_ELEMENTS:
+    if not e.kernel.straight or not 0 < elements <= most:
         return False
     computed = _computed(e, arrays, _STRAIGHT_COST // elements)
     return computed is not None and not any(i.called or is_plain_product(i) for i in computed)
