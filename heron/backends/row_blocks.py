@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING
 
 from heron.analysis.fusion.row_blocks import RowBlocks, Value, outputs_of, row_blocks_of, source, steps_of, value_of
 from heron.analysis.fusion.sharing import may_share_buffer, operands_overwritten
+from heron.analysis.graph.donation import donated_parameters
 from heron.buffers.assignment import Slice
 from heron.codegen.emit import emit_fusion
 from heron.codegen.kernel import Kernel
@@ -58,6 +59,23 @@ def scratch_bytes(i: Instruction, threads: int) -> int:
     return RowBlocksThunk.COUNTER + threads * sum(sizes.values())
 
 
+def _may_overwrite(i: Instruction, values: Iterable[Value]) -> bool:
+    """Whether the fusion may be the last to read one of those of its operands."""
+    return any(not _lives_on(i.operands[parameter.number]) for parameter, _ in values)
+
+
+def _lives_on(i: Instruction) -> bool:
+    """Whether a value surely lives until its computation ends: it is the caller's, or a part of the result."""
+    while i.opcode == "bitcast":
+        i = i.operands[0]
+    c = i.parent
+    if c is None:
+        return False
+    if i.opcode == "parameter" and c.is_entry:
+        return c.module is not None and (i.number, ()) not in donated_parameters(c.module)
+    return c.root.opcode == "tuple" and i in c.root.operands
+
+
 def _columns(steps: list[Instruction]) -> int:
     """Columns of the first product's result, which are those of all blocks that are no whole rows."""
     return gemm_shape(next(s for s in steps if s.opcode == "dot")).n
@@ -79,7 +97,9 @@ def _places(i: Instruction, steps: list[Instruction], output: Callable[[ShapeInd
         for value, index in _results(step):
             if value not in places:
                 places[value] = Slice(-1 - len(places), 0, step.shape.at(index).byte_size)
-            if step.opcode == "dot" or (value in outputs and any(operands_overwritten(step, index, reads))):
+            if step.opcode == "dot":
+                continue
+            if value in outputs and _may_overwrite(i, operands_overwritten(step, index, reads)):
                 continue
             for n, operand in enumerate(step.operands):
                 given = value_of(operand)

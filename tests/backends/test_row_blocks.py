@@ -63,7 +63,10 @@ ENTRY e {
 """
 
 #: the residual's buffer is free when the fusion runs: the output is in its place
-IN_PLACE = ACTIVATION.replace("r = f32[70,192] parameter(3)", "p = f32[70,192] parameter(3)\n  r = f32[70,192] sine(p)")
+IN_PLACE = ACTIVATION.replace(
+    "r = f32[70,192] parameter(3)",
+    'p = f32[70,192] parameter(3)\n  r = f32[70,192] sine(p), frontend_attributes={nofuse="true"}',
+)
 
 GATED = """HloModule m
 
@@ -197,6 +200,15 @@ def test_an_output_takes_the_place_of_what_is_read_in_step(always: Any) -> None:
     (thunk,) = _thunks(IN_PLACE)
     assert thunk.block_bytes  # the product is elsewhere than the output, where the residual still is
     assert made.memory["temp"] == 64 + 2 * sum(thunk.block_bytes.values())
+
+
+@pytest.mark.parametrize("donated", [False, True])
+def test_what_lives_on_is_not_kept_free_for_an_output(donated: bool, always: Any) -> None:
+    """The residual is the caller's: the output cannot take its place, so that the product is computed there."""
+    always(7, 64)
+    alias = ", input_output_alias={ {}: (3, {}, may-alias) }" if donated else ""
+    (thunk,) = _thunks(ACTIVATION.replace("HloModule m", f"HloModule m{alias}"))
+    assert bool(thunk.block_bytes) == donated
 
 
 def test_a_large_product_is_fused_as_it_is() -> None:
