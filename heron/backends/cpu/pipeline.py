@@ -100,7 +100,8 @@ def fuse() -> Pipeline:
             FusionHints(),
             MultiOutputFusion(joins_pieces=False),
             Dce(),
-            NormalizationFusion(),
+            # longer rows have places of extrema found by vectors along them, in a kernel of its own
+            NormalizationFusion(positions=8),
             Dce(),
             # what kernels that were joined both compute
             Cse(layout_sensitive=True, inside=True),

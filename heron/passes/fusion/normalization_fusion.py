@@ -8,6 +8,7 @@ from typing import NamedTuple
 
 from heron.analysis.cost.code_size import code_limit
 from heron.analysis.fusion.iteration_space import joinable_outputs, source
+from heron.analysis.fusion.reduce_order import in_any_order
 from heron.hlo.facts import combiner, is_view
 from heron.hlo.ir.computation import Computation
 from heron.hlo.ir.instruction import Instruction
@@ -25,12 +26,13 @@ from heron.records import dataclass
 class NormalizationFusion(Pass):
     """Joins reductions along rows with kernels that read the rows again together with the results.
 
-    That is what softmax and the norms are: the largest element or the mean of a row, a sum that needs it, then every
-    element of the row with both; their gradients are, too. One kernel does a row at a time, so that the row is read
-    from memory once. Rows have from ``least`` elements up to ``most_bytes``, and there are ``rows`` at least: a row is
-    done by one thread of a CPU, by a block of a GPU. The reductions are sums, products, minima, maxima and the like of
-    single arrays. Every pair of kernels leaves a decision with the bytes before and after. XLA:GPU's pass of this kind
-    is `softmax-rewriter-triton`.
+    That is what softmax and the norms are: the largest element or the mean of a row, a sum that needs it, then
+    every element of the row with both; their gradients are, too. One kernel does a row at a time, so that the row
+    is read from memory once. Rows have from ``least`` elements up to ``most_bytes``, and there are ``rows`` at
+    least: a row is done by one thread of a CPU, by a block of a GPU. The reductions are sums, products, minima,
+    maxima and the like of single arrays, and of rows of up to ``positions`` elements the places of extrema, too.
+    Every pair of kernels leaves a decision with the bytes before and after. XLA:GPU's pass of this kind is
+    `softmax-rewriter-triton`.
 
     sum {
       a = f32[] parameter(0)
@@ -67,6 +69,7 @@ class NormalizationFusion(Pass):
 
     name = "normalization-fusion"
     least: int = 2
+    positions: int = 0
     most_bytes: int = 128 << 10
     rows: int = 16
     max_inputs: int = 48
@@ -84,7 +87,7 @@ class NormalizationFusion(Pass):
 
     def _run(self, c: Computation, ctx: PassContext) -> bool:
         order = c.post_order()
-        kernels = {i: rows for i in order if (rows := _rows_of(i)) is not None}
+        kernels = {i: rows for i in order if (rows := _rows_of(i, self.positions)) is not None}
         unfit = {i: self._unfit(i, rows) for i, rows in kernels.items() if rows.kept is not None}
         if all(unfit.values()):
             return False
@@ -185,20 +188,24 @@ class _Rows(NamedTuple):
     kept: int | None
 
 
-def _rows_of(i: Instruction) -> _Rows | None:
-    """The rows of a kernel whose outputs are stored along them or once a row; None for any other."""
+def _rows_of(i: Instruction, positions: int) -> _Rows | None:
+    """The rows of a kernel whose outputs are stored along them or once a row; None for any other.
+
+    ``positions``: elements of a row, at most, that may be reduced to the position of one.
+    """
     roots = joinable_outputs(i)
     reduces = _reduces(i)
-    if not roots or not all(r.shape.is_array for r in roots):
+    if not roots or not all(r.shape.is_array or r.opcode == "reduce" for r in roots):
         return None
+    made = {(r.shape.tuple_shapes or (r.shape,))[0].dims for r in roots}
     if not reduces:
-        dims = {r.shape.dims for r in roots}
-        return _Rows(dims.pop(), None) if len(dims) == 1 else None
-    dims, kept = reduces[0].operands[0].shape.dims, reduces[0].shape.rank if reduces[0].shape.is_array else 0
+        return _Rows(made.pop(), None) if len(made) == 1 else None
+    dims = reduces[0].operands[0].shape.dims
+    kept = len(dims) - len(reduces[0].attrs["dimensions"])
     rows = _Rows(dims, kept)
-    if any(r.shape.dims not in (dims, dims[:kept]) for r in roots):
+    if not made <= {dims, dims[:kept]}:
         return None
-    simple = all(_reduces_row(r, rows) and combiner(r.attrs["to_apply"]) for r in reduces)
+    simple = all(_reduces_row(r, rows) and _is_simple(r, prod(dims[kept:]) <= positions) for r in reduces)
     return rows if simple and (i.opcode == "reduce" or all(_stays_in_row(r, rows) for r in reduces)) else None
 
 
@@ -207,11 +214,16 @@ def _reduces(i: Instruction) -> list[Instruction]:
     return [r for r in (i.attrs["calls"].instructions if i.opcode == "fusion" else [i]) if r.opcode == "reduce"]
 
 
+def _is_simple(i: Instruction, positions: bool) -> bool:
+    """Whether a reduce is a sum, a product, an extremum, or with ``positions`` the place of one."""
+    return bool(combiner(i.attrs["to_apply"])) if i.shape.is_array else positions and in_any_order(i)
+
+
 def _reduces_row(i: Instruction, rows: _Rows) -> bool:
-    if i.opcode != "reduce" or not i.shape.is_array or rows.kept is None:
+    if i.opcode != "reduce" or rows.kept is None:
         return False
-    gone = tuple(sorted(i.attrs["dimensions"]))
-    return i.operands[0].shape.dims == rows.dims and gone == tuple(range(rows.kept, len(rows.dims)))
+    gone, arrays = tuple(sorted(i.attrs["dimensions"])), i.operands[: len(i.operands) // 2]
+    return all(a.shape.dims == rows.dims for a in arrays) and gone == tuple(range(rows.kept, len(rows.dims)))
 
 
 def _stays_in_row(value: Instruction, rows: _Rows) -> bool:
@@ -232,9 +244,11 @@ def _stays_in_row(value: Instruction, rows: _Rows) -> bool:
 
 def _next(i: Instruction, user: Instruction, rows: _Rows) -> bool:
     """Whether `user` reads `i` for the same place, the same row, all of the row, or spreads it over the row."""
+    if user.opcode == "get-tuple-element":
+        return True
     if i.shape.dims == rows.dims:
         if user.opcode == "reduce":
-            return i is user.operands[0] and i is not user.operands[1] and _reduces_row(user, rows)
+            return i not in user.operands[len(user.operands) // 2 :] and _reduces_row(user, rows)
         return user.op.is_elementwise and user.shape.dims == rows.dims
     if user.opcode == "broadcast" and user.shape.dims == rows.dims:
         spread = zip(user.attrs["dimensions"], i.shape.dims, strict=True)

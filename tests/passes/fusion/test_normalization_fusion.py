@@ -61,6 +61,58 @@ def test_few_and_long_rows(rows: int, row: int) -> None:
     assert fusions(mean_and_scale(rows, row)) == 3
 
 
+PLACE = """
+place {
+  x = f32[] parameter(0)
+  p = s32[] parameter(1)
+  y = f32[] parameter(2)
+  q = s32[] parameter(3)
+  more = pred[] compare(x, y), direction=GT
+  none = pred[] compare(x, x), direction=NE
+  left = pred[] or(more, none)
+  same = pred[] compare(x, y), direction=EQ
+  before = pred[] compare(p, q), direction=LT
+  first = pred[] and(same, before)
+  it = pred[] or(left, first)
+  z = f32[] select(left, x, y)
+  r = s32[] select(it, p, q)
+  ROOT t = (f32[], s32[]) tuple(z, r)
+}
+"""
+
+
+def largest_and_centred(rows: int, row: int) -> str:
+    """The place of the largest element of a row, and the elements less the mean."""
+    body = """
+  x = f32[D] parameter(0)
+  zero = f32[] constant(0)
+  low = f32[] constant(-inf)
+  start = s32[] constant(0)
+  n = s32[D] iota(), iota_dimension=1
+  m = (f32[R], s32[R]) reduce(x, n, low, start), dimensions={1}, to_apply=place
+  i = s32[R] get-tuple-element(m), index=1
+  z = f32[R] get-tuple-element(m), index=0
+  a = f32[R] reduce(x, zero), dimensions={1}, to_apply=plus
+  b = f32[R] add(a, z)
+  w = f32[D] broadcast(b), dimensions={0}
+  d = f32[D] subtract(x, w)
+  ROOT r = (f32[D], s32[R]) tuple(d, i)"""
+    for name, dims in (("D", f"{rows},{row}"), ("R", f"{rows}")):
+        body = body.replace(f"32[{name}]", f"32[{dims}]")
+    return entry(body).replace("ENTRY", f"{PLACE}\nENTRY", 1)
+
+
+@pytest.mark.parametrize(("row", "kernels"), [(2, 1), (4, 1), (7, 1), (8, 1), (9, 2), (40, 2)])
+def test_the_place_of_an_extremum_comes_along_in_short_rows(row: int, kernels: int) -> None:
+    text = largest_and_centred(64, row)
+    exe = heron.compile(parse(text))
+    assert len(exe.kernels) == kernels
+    x = np.random.default_rng(2).integers(0, 3, (64, row)).astype(np.float32)
+    x[5, row // 2] = x[6, 0] = np.nan
+    for found, wanted in zip(exe(x), evaluate(parse(text), x), strict=True):
+        np.testing.assert_allclose(np.asarray(found), wanted, rtol=1e-6)
+
+
 def test_what_else_is_made_of_a_row_comes_along() -> None:
     """The sum of the residual, stored on the way; the variance; the normalised row and its mean."""
     text = entry("""
