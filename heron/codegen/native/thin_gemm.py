@@ -24,6 +24,8 @@ if TYPE_CHECKING:
 #: it goes across lines; and where neighbouring vectors lie side by side, too, which other code would have to rearrange:
 #: also where very many elements are summed
 _MOST, _MOST_ALONG, _MOST_ACROSS, _MOST_BOTH, _MOST_LONG, _LONG = 3, 8, 10, 16, 24, 2048
+#: elements along a line for each vector but two that are worth the adding up of registers in the end
+_EACH = 32
 #: multiplications from which on threads share a product, and those a thread takes at a time
 _SHARED, _PORTION = 1 << 19, 1 << 17
 
@@ -50,7 +52,7 @@ def _most(along: bool, in_vectors: bool, k: int) -> int:
     if host().width < 512:
         return _MOST
     if along:
-        return _MOST_ALONG
+        return min(_MOST_ALONG, max(_MOST, 2 + k // _EACH))
     return _MOST_ACROSS if in_vectors else _MOST_LONG if k >= _LONG else _MOST_BOTH
 
 

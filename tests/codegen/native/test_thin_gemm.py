@@ -26,9 +26,9 @@ SIZES = [
     (1, 20, 2, 1031),
     (5, 3, 3, 256),
     (2, 4, 131, 65),
-    (1, 300, 5, 70),
+    (1, 300, 5, 101),
     (1, 8, 200, 513),
-    (3, 8, 8, 33),
+    (3, 8, 8, 197),
     (1, 131, 7, 1100),
 ]
 CLOSE = {"f32": 2e-6, "f64": 4e-15}
@@ -81,6 +81,9 @@ def test_narrower_registers(width: int, monkeypatch: pytest.MonkeyPatch) -> None
         ((2, 17, 50, 3000), True, False, True), ((1, 70, 24, 2048), True, False, True),
         ((1, 17, 100, 40), True, False, False), ((1, 100, 9, 40), False, False, False),
         ((1, 9, 100, 40), True, True, False),
+        # a register along a line of few elements is mostly added up
+        ((1, 4, 100, 64), False, True, True), ((1, 4, 100, 63), False, True, False),
+        ((1, 500, 8, 192), False, False, True), ((1, 500, 8, 191), False, False, False),
     ],
     ids=str,
 )  # fmt: skip
