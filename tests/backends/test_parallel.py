@@ -79,8 +79,19 @@ def test_what_vectors_do_in_microseconds_is_not_shared(last: str, one: int, two:
     assert _is_shared(STEP.format(n=two, last=last))
 
 
-def test_what_goes_one_by_one_takes_longer() -> None:
-    assert _is_shared(SORT.format(n=2000))
+LOOK_UP = """HloModule m
+ENTRY e {{
+  x = f32[1000] parameter(0)
+  i = s32[{n},1] parameter(1)
+  g = f32[{n}] gather(x, i), offset_dims={{}}, collapsed_slice_dims={{0}}, start_index_map={{0}}, index_vector_dim=1,
+    slice_sizes={{1}}
+  ROOT r = f32[{n}] tanh(g)
+}}"""
+
+
+@pytest.mark.parametrize(("text", "n"), [(SORT, 2000), (LOOK_UP, 12_000)])
+def test_what_goes_one_by_one_takes_longer(text: str, n: int) -> None:
+    assert _is_shared(text.format(n=n))
 
 
 def test_a_row_of_a_large_array_is_updated_by_one_thread() -> None:

@@ -34,7 +34,7 @@ _VECTORS = 256
 #: elements that a loop over vectors takes at a time, at most: four vectors of 16
 _STEP = 64
 _ELEMENTS = 4096
-_ONE_BY_ONE = having(Trait.ONE_BY_ONE)
+_ONE_BY_ONE = having(Trait.ONE_BY_ONE) | having(Trait.INDIRECT)
 
 
 def seconds(i: Instruction) -> float:
@@ -51,7 +51,7 @@ def _time(moved: float, work: float) -> float:
 
 
 def _is_slow(i: Instruction) -> bool:
-    """Whether a kernel takes one element after the other."""
+    """Whether a kernel takes one element after the other, as one does that looks up each."""
     inside = i.attrs["calls"].instructions if i.opcode == "fusion" else [i]
     return any(x.opcode in _ONE_BY_ONE for x in inside)
 
