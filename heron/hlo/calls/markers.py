@@ -87,4 +87,4 @@ def is_identity(i: Instruction) -> bool:
         return i.custom_call_target in MARKERS
     given = [o.shape.bare for o in i.operands]
     one = len(given) == 1 and given[0] is i.shape.bare
-    return one or given == [s.bare for s in i.shape.tuple_shapes or ()]
+    return one or i.shape.is_tuple and given == [s.bare for s in i.shape.tuple_shapes or ()]

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 
 from heron.analysis.fusion.in_place import in_place_pairs
 from heron.analysis.graph.dataflow import Dataflow, Flow, Tree, Value, leaves
-from heron.hlo.calls.markers import TO_DEVICE, TO_HOST
+from heron.hlo.calls.markers import TO_DEVICE, TO_HOST, is_identity
 from heron.hlo.facts import having, is_view, reads_part, updates_operand
 from heron.hlo.ir.instruction import Instruction
 from heron.hlo.ir.layout import HOST_SPACE
@@ -78,7 +78,8 @@ class Written:
 
 
 def _is_move(i: Instruction) -> bool:
-    return i.opcode == "custom-call" and i.custom_call_target in (TO_HOST, TO_DEVICE)
+    """Whether it moves one array; a call of that name with other operands is refused when code is made."""
+    return i.opcode == "custom-call" and i.custom_call_target in (TO_HOST, TO_DEVICE) and is_identity(i)
 
 
 # -- what lies in the host's memory ------------------------------------------------------------------------------------

@@ -210,3 +210,19 @@ def test_the_rehearsed_driver_refuses_memory_of_the_host_that_is_not_pinned() ->
             device.synchronize()
         assert not recorder.problems
         device.reset()
+
+
+@pytest.mark.parametrize("target", ["cpu", "sim:sm_90"])
+@pytest.mark.parametrize(
+    ("operands", "shape"), [("x, y", "f32[8]"), ("", "f32[8]"), ("x", "f32[4]"), ("x", "s32[8]")], ids=str
+)
+def test_calls_of_that_name_that_move_no_array_are_refused(operands: str, shape: str, target: str) -> None:
+    text = f"""HloModule m
+    ENTRY e {{
+      x = f32[8] parameter(0)
+      y = f32[8] parameter(1)
+      h = {shape} custom-call({operands}), custom_call_target="MoveToHost"
+      ROOT n = {shape} negate(h)
+    }}"""
+    with pytest.raises(HeronError, match="MoveToHost"):
+        heron.compile(heron.parse(text), target)
