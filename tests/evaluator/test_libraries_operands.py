@@ -18,3 +18,11 @@ def test_wrong_operands_are_refused(target: str, operands: str) -> None:
     module = parse(f"HloModule m\nENTRY e {{ x = f32[3,2] parameter(0) y = s32[] parameter(1) {text} }}\n")
     with pytest.raises(HeronError):
         evaluate(module, np.ones((3, 2), np.float32), np.int32(1))
+
+
+@pytest.mark.parametrize("stated", ["s32[3,2]", "f64[3,2]", "f32[2,3]"])
+def test_results_of_another_type_or_size_are_refused(stated: str) -> None:
+    call = f'ROOT c = {stated} custom-call(x), custom_call_target="MoveToHost"'
+    module = parse(f"HloModule m\nENTRY e {{ x = f32[3,2] parameter(0) {call} }}\n")
+    with pytest.raises(HeronError, match="EVAL010"):
+        evaluate(module, np.ones((3, 2), np.float32))

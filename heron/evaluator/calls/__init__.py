@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+
 from heron.errors import HeronError
 from heron.evaluator.calls import (  # noqa: F401  (all fill the table of targets)
     attention,
@@ -62,6 +64,8 @@ def _need_stated(i: Instruction, value: Any, stated: Shape) -> None:
             _need_stated(i, part, shape)
     elif stated.is_array and not any(stated.dynamic) and getattr(value, "shape", ()) != stated.dims:
         raise _no_such_call(i, f"it gives {list(getattr(value, 'shape', ()))} for {stated}")
+    elif stated.is_array and (dtype := np.asarray(value).dtype) != stated.element_type.dtype:
+        raise _no_such_call(i, f"it gives elements of {dtype} for {stated}")
 
 
 def _no_such_call(i: Instruction, why: str) -> HeronError:
