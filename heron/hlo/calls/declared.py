@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from heron.hlo.calls import (
     attention,
+    bounds,
     convolution,
     gemm,
     lapack,
@@ -39,7 +40,7 @@ REFUSED = (
 WRITTEN_OUT = (
     Call("top_k", ("TopK",), "x:T[*b,n] -> values:T[*b,k<=n], positions:s32[*b,k]"),
     Call("lu_pivots", ("LuPivotsToPermutation",), lapack.PIVOTS.form),
-    Call("sizes", ("SliceToDynamic", "PadToStatic", "CheckSizes")),
+    *(bounds.PAD, bounds.SLICE, Call("sizes", ("CheckSizes",))),
 )
 CALLS = (
     *(gemm.CALL, convolution.CALL, attention.CALL, norm.CALL, triangular.CALL, radix_sort.CALL, scan.CALL),
