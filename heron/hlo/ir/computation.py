@@ -76,6 +76,9 @@ class Computation(Callee):
 
         Raises HLO020 when there is a cycle.
         """
+        return list(self.remembered("post order", self._post_order))
+
+    def _post_order(self) -> list[Instruction]:
         done: set[Instruction] = set()
         order: list[Instruction] = []
         for start in self._instructions:

@@ -213,6 +213,7 @@ class Instruction(Operators, AttributeTypes):
         if before not in self.control_predecessors:
             self.control_predecessors.append(before)
             before.control_successors.append(self)
+            self.mark_changed()
 
     def drop_control_edges(self) -> None:
         """Cut all control edges; orders between the two sides stay."""
@@ -225,6 +226,7 @@ class Instruction(Operators, AttributeTypes):
         for after in self.control_successors:
             after.control_predecessors.remove(self)
         self.control_predecessors, self.control_successors = [], []
+        self.mark_changed()
 
     def clone(
         self,

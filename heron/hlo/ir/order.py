@@ -13,6 +13,10 @@ if TYPE_CHECKING:
 
 def print_order(c: Computation) -> list[Instruction]:
     """Post-order from the instructions nobody uses: control predecessors, then operands from first to last."""
+    return list(c.remembered("print order", lambda: _print_order(c)))
+
+
+def _print_order(c: Computation) -> list[Instruction]:
     done: set[Instruction] = set()
     order: list[Instruction] = []
     for sink in c.instructions:
