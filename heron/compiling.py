@@ -104,7 +104,7 @@ def recorded(executable: Executable) -> Trace:
     A program that came from the cache has no such record: it is compiled again up to its buffers.
     """
     from heron.buffers.report import to_json
-    from heron.hlo.text.printer import record
+    from heron.hlo.text.record import record
 
     compilation = executable.stages.compilation  # type: ignore[union-attr]
     trace = executable.trace if executable.trace.passes else compilation.trace

@@ -97,7 +97,7 @@ def _trace(file: str, target: str, settings: tuple[str, ...], kernels: bool) -> 
     from heron.backends.compiler import Compilation
     from heron.buffers.report import to_json
     from heron.compiling import compile_module
-    from heron.hlo.text.printer import record
+    from heron.hlo.text.record import record
 
     module = load_module(file, target)
     trace = Trace(module.name, target)

@@ -33,7 +33,6 @@ SHOWN_OPERANDS = 4
 DEFAULT = PrintOptions()
 _BRIEF = PrintOptions(elide_large_constants=True)
 _IDENTITY = PrintOptions(digest_constants=True)
-_RECORD = PrintOptions(digest_constants=True, signatures=False, index_comments=False)
 
 
 def print_module(module: Module, options: PrintOptions = DEFAULT) -> str:
@@ -57,11 +56,6 @@ def identity(module: Module) -> str:
     return print_module(module, _IDENTITY)
 
 
-def record(module: Module) -> str:
-    """The text of a module for traces: as `identity`, without what a reader of the text knows from the rest of it."""
-    return _RecordPrinter(_RECORD).module(module)
-
-
 # -- attributes by op ------------------------------------------------------------------------------------------------
 _Plan = list[tuple[str, AttrKind, Callable[[Any, "Printer"], str], Any, bool]]
 _PLANS: dict[Op, _Plan] = {}
@@ -74,7 +68,8 @@ _NAMES_OF_BODIES = {"reduce-scatter": "calls", "scan": "calls"}
 _CALLS = (AttrKind.COMPUTATION, AttrKind.COMPUTATIONS)
 
 
-def _plan(op: Op) -> _Plan:
+def plan_of(op: Op) -> _Plan:
+    """The attributes that an op declares and that print behind its operands."""
     found = _PLANS.get(op)
     if found is None:
         found = _PLANS[op] = [
@@ -158,7 +153,7 @@ class Printer:
         saved = self._nested, self._numbers
         self._nested, self._numbers = True, {}
         self._indent += 1
-        for i in self._order(c) if order is None else order:
+        for i in print_order(c) if order is None else order:
             lines.append(f"{tab}  ROOT {self.instruction(i)}" if i is root else f"{tab}  {self.instruction(i)}")
         self._indent -= 1
         self._nested, self._numbers = saved
@@ -171,10 +166,6 @@ class Printer:
         lines.append(end)
         return "\n".join(lines)
 
-    def _order(self, c: Computation) -> Sequence[Instruction]:
-        """The instructions of a computation without a schedule."""
-        return print_order(c)
-
     # -- instructions ------------------------------------------------------------------------------------------------
     def instruction(self, i: Instruction) -> str:
         """One line, unless called computations are printed in place."""
@@ -186,7 +177,7 @@ class Printer:
         shape = i.shape if options.result_shapes else None
         result = "" if shape is None else f"{(shape if options.layouts else shape.bare).text} "
         text = f"{name}{result}{opcode}({self._operands(i)})"
-        declared = (i.attrs or op.shows) and (_plan(op) or is_async or "result_accuracy" in i.attrs)
+        declared = (i.attrs or op.shows) and (plan_of(op) or is_async or "result_accuracy" in i.attrs)
         if declared or i.extras or i.metadata is not None or i.control_predecessors:
             text += self._attributes(i)
         return text
@@ -236,7 +227,7 @@ class Printer:
         if Trait.ASYNC in i.op.traits:
             extras = self._async(i, parts)
         elif attrs or i.op.shows:
-            self._declared(i, _plan(i.op), attrs, parts)
+            self._declared(i, plan_of(i.op), attrs, parts)
         if extras or i.control_predecessors or i.metadata is not None or "result_accuracy" in attrs:
             self._common(i, extras, parts)
         return ", " + ", ".join(parts) if parts else ""
@@ -266,13 +257,13 @@ class Printer:
         """
         if i.opcode != "async-start":
             return i.extras
-        plan, (thread, aliasing, _) = _plan(i.op), _plan(i.op)
+        plan, (thread, aliasing, _) = plan_of(i.op), plan_of(i.op)
         inner = async_sugar.wrapped(i) if self.options.async_sugar else None
         if inner is None:
             self._declared(i, plan, i.attrs, parts)
             return i.extras
         self._declared(i, [thread], i.attrs, parts)
-        self._declared(i, _plan(inner.op), inner.attrs, parts)
+        self._declared(i, plan_of(inner.op), inner.attrs, parts)
         own = {**inner.extras, **i.extras}
         self._common(inner, {n: own.pop(n) for n in _INNER if n not in i.extras and n in own}, parts, inner=True)
         self._declared(i, [aliasing], i.attrs, parts)
@@ -329,24 +320,6 @@ class Printer:
         value = extras.get(name)
         if value is not None:
             parts.append(f"{name}={common.PRINT[name](value)}")
-
-
-class _RecordPrinter(Printer):
-    """Takes any order that has operands first: it is found sooner than XLA's."""
-
-    def instruction(self, i: Instruction) -> str:
-        """Most lines have operands and the op's own attributes alone: those are put together at once."""
-        op, attrs = i.op, i.attrs
-        if i.extras or i.metadata is not None or i.control_predecessors or Trait.ASYNC in op.traits:
-            return super().instruction(i)
-        operands = ", ".join(["%" + o.name for o in i.operands]) if i.operands else self._operands(i)
-        parts = [f"%{i.name} = {i.shape.text} {op.name}({operands})"]
-        if attrs or op.shows:
-            self._declared(i, _plan(op), attrs, parts)
-        return ", ".join(parts)
-
-    def _order(self, c: Computation) -> Sequence[Instruction]:
-        return c.post_order()
 
 
 def _inlined(module: Module) -> set[Computation]:

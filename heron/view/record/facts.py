@@ -12,7 +12,7 @@ from heron.buffers.report import to_json as buffers_to_json
 from heron.errors import HeronError
 from heron.hlo.sharding import Sharding
 from heron.hlo.sharding import parse as parse_sharding
-from heron.hlo.text.printer import record
+from heron.hlo.text.record import record
 from heron.runtime.collectives.spread import Array
 
 if TYPE_CHECKING:
@@ -27,7 +27,7 @@ _DRAWN = 256
 def keep(trace: Trace, compilation: Compilation) -> None:
     """Write the facts of a compiled program into its trace."""
     module, target = compilation.scheduled, compilation.target
-    trace.program = record(module)
+    trace.program = record(module, {i.calls: key for i, key in compilation.alike.items()})
     profile = MemoryProfile(compilation.buffers)
     trace.buffers = {**buffers_to_json(compilation.buffers), "profile": profile.to_json()}
     trace.memory = trace.memory or dict(Memory.of(compilation.buffers))
