@@ -5,7 +5,7 @@ from __future__ import annotations
 import dataclasses
 import json
 import operator
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -15,12 +15,6 @@ from heron.trace.record import Decision, KernelRecord, PassRecord, Record, Span,
 
 FORMAT = "heron-trace"
 VERSION = 4
-
-#: stands between values while they are encoded: no JSON text has it, since strings write it as \\u001f
-_BETWEEN = "\x1f"
-_RECORDS = json.JSONEncoder(check_circular=False, separators=(_BETWEEN, ": "))
-_VALUE = json.JSONEncoder(check_circular=False)
-_TOGETHER = 256
 
 
 def to_json(trace: Record) -> dict[str, Any]:
@@ -79,19 +73,13 @@ def _fill(trace: Record, data: Any, name: str) -> None:
 
 
 def save(trace: Record, path: str | Path) -> None:
-    """Write `trace` to `path`, one line a record. Raises CLI012.
+    """Write `trace` to `path`, one line a value. Raises CLI012.
 
     A decision, of which there are thousands, is a list of its values in the order of `Decision`.
     """
     facts = _facts(trace, list(map(_values_of(Decision), trace.decisions)))
     with files.replacing(path) as out:
-        before = "{\n"
-        for key, value in facts.items():
-            out.write(f'{before}"{key}": '.encode())
-            for piece in _pieces(value):
-                out.write(piece.encode())
-            before = ",\n"
-        out.write(b"\n}\n")
+        out.write(_encoded(facts))
 
 
 def load(trace: Record, path: str | Path) -> None:
@@ -104,19 +92,13 @@ def load(trace: Record, path: str | Path) -> None:
     _fill(trace, data, str(path))
 
 
-def _pieces(section: Any) -> Iterator[str]:
-    """JSON text, with a line for each record of a list. Many records are encoded by one call, since a call for each
-    would take longer than its work, but not all of them: memory that was just used is the quickest."""
-    if not isinstance(section, list) or not section:
-        yield _VALUE.encode(section)
-        return
-    between = "[\n  "
-    for n in range(0, len(section), _TOGETHER):
-        text = _RECORDS.encode(section[n : n + _TOGETHER])
-        last, first = text[-2], text[1]
-        yield between + text[1:-1].replace(last + _BETWEEN + first, f"{last},\n  {first}").replace(_BETWEEN, ", ")
-        between = ",\n  "
-    yield "\n]"
+def _encoded(facts: dict[str, Any]) -> bytes:
+    import orjson  # most compiles write no trace
+
+    try:
+        return orjson.dumps(facts, option=orjson.OPT_INDENT_2 | orjson.OPT_APPEND_NEWLINE)
+    except TypeError:  # names with lone surrogates are no UTF-8; the standard library writes them as escapes
+        return json.dumps(facts, indent=2).encode()
 
 
 def _flat(records: Sequence[Any]) -> list[dict[str, Any]]:
