@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import signal
 import subprocess
+import tomllib
 from pathlib import Path
 
 import numpy as np
@@ -210,6 +211,11 @@ def test_prepared_programs_are_not_compiled_again(tmp_path: Path, monkeypatch: p
     assert set(found.kernels) == set(found.executable.program.kernels) and found.compile_seconds > 0
     assert found.executable.program.graphs
     assert not prepare.find(tmp_path, "row_sum", True, graphs=False).executable.program.graphs
+
+
+def test_a_bundle_brings_what_heron_needs() -> None:
+    project = tomllib.loads((bundle.REPOSITORY / "pyproject.toml").read_text())["project"]
+    assert set(project["dependencies"]) <= {*bundle.NEEDED, *bundle.OTHERS.values()}
 
 
 def test_what_a_bundle_holds(tmp_path: Path) -> None:

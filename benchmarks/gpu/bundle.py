@@ -19,8 +19,8 @@ REPOSITORY = Path(__file__).parent.parent.parent
 #: small, and not part of what machines with GPUs have
 NEEDED = (
     "xdsl>=0.74,<0.75 immutabledict typing_extensions ordered-set click>=8.1.7,<9 rich>=13.7,<16 markdown-it-py mdurl "
-    "pygments protobuf>=5.28,<8 ml_dtypes>=0.6,<0.7 pytest>=8.3,<10 pluggy iniconfig packaging hypothesis "
-    "sortedcontainers pytest-xdist>=3.6,<4 execnet"
+    "pygments protobuf>=5.28,<8 orjson>=3.10,<4 ml_dtypes>=0.6,<0.7 pytest>=8.3,<10 pluggy iniconfig packaging "
+    "hypothesis sortedcontainers pytest-xdist>=3.6,<4 execnet"
 ).split()
 #: by name; only with ``--with``: large, or there already
 OTHERS = {

@@ -20,6 +20,7 @@ _NEEDED = {
     "xdsl": "MLIR",
     "llvmlite": "LLVM: machine code and PTX",
     "google.protobuf": "HLO as protocol buffers",
+    "orjson": "traces as files",
     "click": "the command line",
     "rich": "tables and progress",
 }
