@@ -15,6 +15,9 @@ from tests.interplay.library import library
 from tests.interplay.spreading import Spread
 from tests.interplay.traced import Traced
 
+#: the leaves that the programs of a group are made of, and the share of groups with 64-bit types
+_HAND, _WIDE_GROUPS = 6, 0.4
+
 
 @dataclass(frozen=True)
 class Program:
@@ -82,6 +85,7 @@ def draw(
     most: int = 6,
     sizes: Sequence[int] = SIZES,
     devices: int = 0,
+    group: int = 1,
 ) -> Program:
     """Program `number` of a series.
 
@@ -90,15 +94,21 @@ def draw(
         least, most: how many fragments.
         sizes: of which a fragment takes one it allows, or its smallest.
         devices: how many the program may be spread over; 0 for a program without shardings.
+        group: so many numbers in a row draw from the same few leaves, and join them differently.
     """
     rng = np.random.default_rng((seed, number))
     known = library()
     pool = [known[n] for n in names] if names else list(known.values())
     # big programs take longer and find no more: most have two or three parts
     count = int(rng.choice(range(least, most + 1), p=_weights(most - least + 1)))
-    leaves = [_leaf(rng, pool[int(rng.integers(len(pool)))], sizes) for _ in range(count)]
+    if group > 1:
+        hand, wide = _hand(np.random.default_rng((seed, number // group, group)), pool, sizes)
+        leaves = [hand[int(rng.integers(len(hand)))] for _ in range(count)]
+    else:
+        leaves = [_leaf(rng, pool[int(rng.integers(len(pool)))], sizes) for _ in range(count)]
+        wide = False
     node = _tree(rng, leaves)
-    wide = any(leaf.fragment.wide for leaf in leaves) or rng.random() < 0.2
+    wide = wide or any(leaf.fragment.wide for leaf in leaves) or (group == 1 and rng.random() < 0.2)
     return Program(node, int(rng.integers(1 << 30)), bool(rng.random() < 0.15), bool(wide), devices)
 
 
@@ -119,6 +129,13 @@ def _weights(count: int) -> np.ndarray:
 def _leaf(rng: np.random.Generator, fragment: Fragment, sizes: Sequence[int]) -> Leaf:
     allowed = [n for n in fragment.sizes if n in sizes] or fragment.sizes[:1]
     return Leaf(fragment.name, int(rng.choice(allowed)))
+
+
+def _hand(rng: np.random.Generator, pool: Sequence[Fragment], sizes: Sequence[int]) -> tuple[list[Leaf], bool]:
+    """The leaves of a group, and whether its programs have 64-bit types: all or none, so that parts are compiled once."""
+    wide = bool(rng.random() < _WIDE_GROUPS)
+    pool = [f for f in pool if wide or not f.wide] or pool
+    return [_leaf(rng, pool[int(rng.integers(len(pool)))], sizes) for _ in range(_HAND)], wide
 
 
 def _tree(rng: np.random.Generator, leaves: Sequence[Leaf]) -> Node:

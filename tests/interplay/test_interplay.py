@@ -63,6 +63,15 @@ def test_programs_are_drawn_again() -> None:
             np.testing.assert_array_equal(one, other)
 
 
+def test_programs_of_a_group_share_their_parts() -> None:
+    """Eight in a row join six leaves at most, in one mode, each in its own way."""
+    for first in (0, 8, 16):
+        programs = [draw(3, number, group=8) for number in range(first, first + 8)]
+        parts = {(leaf, p.wide) for p in programs for leaf in p.node.leaves}
+        assert len(parts) <= 6 < sum(len(p.node.leaves) for p in programs)
+        assert len({repr(p.node) for p in programs}) > 6
+
+
 @pytest.mark.parametrize("type_", [np.float32, np.int32, np.bool_, np.complex64, np.uint8])
 @pytest.mark.parametrize("fed", [np.ones((2, 3), np.float32), np.arange(5), np.array(3 + 4j), np.array([True])])
 def test_mixing_keeps_type_and_shape(type_: type, fed: np.ndarray) -> None:
