@@ -12,7 +12,8 @@ from heron.frontends.stablehlo.syntax import Operation
 from heron.hlo.ir import op as ops
 from heron.hlo.ir.computation import Computation
 from heron.hlo.ir.instruction import Instruction
-from heron.hlo.ir.shape import Shape
+from heron.hlo.ir.shape import PRED_SCALAR, Shape, scalar
+from heron.hlo.ir.types import ElementType
 from heron.hlo.ir.window import Window, WindowDim
 from heron.hlo.ops.binary import Binary
 
@@ -101,7 +102,20 @@ def _reduce_window(b: Block, op: Operation, operands: list[Instruction]) -> list
 def _select_and_scatter(b: Block, op: Operation, operands: list[Instruction]) -> Instruction:
     window = _window(op, operands[0].shape.rank)
     select, scatter = b.region(op, 0, "select"), combiner(b, op, 1)
-    return b.add("select-and-scatter", operands, window=window, select=select, scatter=scatter)
+    arguments = op.regions[1].arguments
+    wide = [_converted(b, x, arguments[0].type) for x in operands] if arguments else operands
+    if wide[0] is not operands[0]:  # the result has the type of what is selected from
+        select = _of_wider(b, select, wide[0].shape.element_type)
+    return b.add("select-and-scatter", wide, window=window, select=select, scatter=scatter)
+
+
+def _of_wider(b: Block, select: Computation, to: ElementType) -> Computation:
+    """`select` for its own values in a wider type."""
+    made = b.importer.new_computation(f"{select.name}_{to}")
+    wide = [made.add_parameter(n, scalar(to)) for n in range(2)]
+    own = [made.add("convert", (x,), p.shape) for x, p in zip(wide, select.parameters, strict=True)]
+    made.root = made.add("call", own, PRED_SCALAR, to_apply=select)
+    return made
 
 
 @rule("sort")
