@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 
 from heron.codegen.llvm.text import Function
 from heron.codegen.native.blas_threads import one_blas_thread
+from heron.codegen.native.infinite_sums import InfiniteSums
 from heron.codegen.native.share import write_range
 from heron.runtime.cpu import blas
 
@@ -72,6 +73,8 @@ class _Blocks(Function):
                 self.part(out, matrix, t.m * t.n, first, t.n if by_rows else 1),
             )
             self.product(places, *((count, self.w.int_constant(t.n)) if by_rows else (self.w.int_constant(t.m), count)))
+            if t.element_type.is_complex:
+                self.infinite_sums(places, *((lines, t.n) if by_rows else (t.m, lines)))
         return self.function(f"internal void @{name}(ptr %args, i64 %lo, i64 %hi) nounwind")
 
     def part(self, base: str, matrix: str, elements: int, first: str, step: int) -> str:
@@ -96,3 +99,13 @@ class _Blocks(Function):
             *(out, w.int_constant(max(1, t.n))),
         ]
         self.line(f"call void @{symbol}({', '.join('ptr ' + a for a in args)})")
+
+    def infinite_sums(self, places: tuple[str, str, str], m: str | int, n: str | int) -> None:
+        """Mend sums of the block that BLAS made NaN."""
+        t, function = self.t, InfiniteSums(self.t.element_type)
+        if function.name not in self.w.helpers:
+            self.w.helpers[function.name] = function.text(self.w.declared)
+        lhs_steps = (1, t.m) if t.lhs_transposed else (t.k, 1)
+        rhs_steps = (t.k, 1) if t.rhs_transposed else (1, t.n)
+        given = [f"ptr {p}" for p in places] + [f"i64 {n}" for n in (m, n, t.k, *lhs_steps, *rhs_steps, t.n)]
+        self.line(f"call void @{function.name}({', '.join(given)})")

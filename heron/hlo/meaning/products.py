@@ -75,13 +75,24 @@ def dot(x: np.ndarray, y: np.ndarray, dims: DotDims, t: ElementType) -> np.ndarr
     return settled(_matmul(left, right, wide).reshape((*batch, *rows, *columns)), wide, t)
 
 
+def matmul(left: np.ndarray, right: np.ndarray) -> np.ndarray:
+    """Matrix products of one type. BLAS would make NaN of infinite complex sums: those are sums of real products."""
+    if left.dtype.kind != "c":
+        return np.matmul(left, right)
+    (a, b), (c, d) = ((np.ascontiguousarray(np.real(x)), np.ascontiguousarray(np.imag(x))) for x in (left, right))
+    real = np.matmul(a, c) - np.matmul(b, d)
+    total = np.empty(real.shape, left.dtype)
+    total.real, total.imag = real, np.matmul(a, d) + np.matmul(b, c)
+    return total
+
+
 def _matmul(left: np.ndarray, right: np.ndarray, t: ElementType) -> np.ndarray:
     """Matrix products, right modulo the width of type `t` when that is an integer.
 
     NumPy multiplies integer matrices slowly, so those for at most 32 bits go through f64 in halves of 16 bits.
     """
     if left.dtype.kind not in "iu" or not t.is_integer or t.bits > 32 or left.shape[-1] > 1 << 20:
-        return np.matmul(left, right)
+        return matmul(left, right)
     (a, b), (c, d) = _halves(left), _halves(right)
     crossed = (np.matmul(a, d) + np.matmul(b, c)).astype(np.int64) & 0xFFFF
     return np.matmul(b, d).astype(np.int64) + (crossed << 16)

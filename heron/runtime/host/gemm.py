@@ -8,6 +8,7 @@ import numpy as np
 
 from heron.evaluator.calls.gemm import activated, saturated
 from heron.hlo.calls.gemm import GemmConfig, Parts
+from heron.hlo.meaning.products import matmul
 from heron.records import dataclass
 
 
@@ -54,7 +55,7 @@ def product(x: np.ndarray, y: np.ndarray, given: GemmConfig, dtype: np.dtype) ->
     inner = prod(x.shape[d] for d in given.lhs_contracting)
     left = x.transpose(*given.lhs_batch, *x_free, *given.lhs_contracting).reshape(*batch, prod(rows), inner)
     right = y.transpose(*given.rhs_batch, *given.rhs_contracting, *y_free).reshape(*batch, inner, prod(columns))
-    value = np.matmul(left.astype(dtype, copy=False), right.astype(dtype, copy=False))
+    value = matmul(left.astype(dtype, copy=False), right.astype(dtype, copy=False))
     return value.reshape((*batch, *rows, *columns))
 
 

@@ -52,3 +52,24 @@ def test_bits_do_not_depend_on_threads(sizes: tuple[int, int, int, int], t: str)
     inputs = random_inputs(module)
     results = [compile(module, options=Options(threads=threads)).run(inputs)[0] for threads in (1, 2, 5)]
     assert len({np.asarray(r).tobytes() for r in results}) == 1
+
+
+@pytest.mark.parametrize("t", ["c64", "c128"])
+@pytest.mark.parametrize("sizes", [*SIZES, (1, 6, 7, 5), (2, 64, 64, 40), (1, 1, 300, 30)], ids=str)
+def test_infinite_sums_of_complex_products(sizes: tuple[int, int, int, int], t: str) -> None:
+    """They are those of the products' parts, at every size; BLAS alone makes NaN of them."""
+    infinities = complex(np.inf, 1), complex(2, -np.inf), complex(np.nan, 1), complex(0, np.inf)
+    for left, right in ((False, False), (True, True)):
+        module = product(t, sizes, left, right)
+        x, y = (np.array(a) for a in random_inputs(module))
+        for array, value in zip((x, x, y, y), infinities, strict=True):
+            at = np.random.default_rng(array.size).integers(max(1, array.size), size=2)
+            if array.size:
+                array.reshape(-1)[at] = value
+        a, b = (x.swapaxes(1, 2) if left else x), (y.swapaxes(1, 2) if right else y)
+        wanted = np.empty((sizes[0], *sizes[1:3]), x.dtype)
+        with np.errstate(all="ignore"):
+            wanted.real = np.einsum("bik,bkj->bij", a.real, b.real) - np.einsum("bik,bkj->bij", a.imag, b.imag)
+            wanted.imag = np.einsum("bik,bkj->bij", a.real, b.imag) + np.einsum("bik,bkj->bij", a.imag, b.real)
+        for found in (heron.evaluate(module, x, y)[0], compile(module, "cpu").run([x, y])[0]):
+            np.testing.assert_allclose(found.view(x.real.dtype), wanted.view(x.real.dtype), rtol=2e-3, atol=2e-3)
