@@ -49,8 +49,8 @@ PARTS = {
         "N = f32[96,96] dot(N.0, N.1), lhs_contracting_dims={1}, rhs_contracting_dims={0}",
     ),
     "blas": (
-        ["c64[128,128]", "c64[128,128]"],
-        "N = c64[128,128] dot(N.0, N.1), lhs_contracting_dims={1}, rhs_contracting_dims={0}",
+        ["c64[3,300]", "c64[300,300]"],
+        "N = c64[3,300] dot(N.0, N.1), lhs_contracting_dims={1}, rhs_contracting_dims={0}",
     ),
     "integers": (
         ["s8[64,64]", "s8[64,64]"],

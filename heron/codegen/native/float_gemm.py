@@ -1,4 +1,4 @@
-"""Products of f32, f64 and bf16 matrices, and of bytes by a matrix unit, by code that the program's threads share.
+"""Products of floats and complex numbers, and of bytes by a matrix unit, by code that the program's threads share.
 
 A work item is a panel of columns and a block of rows of one matrix of the batch. It rearranges its columns of the right
 matrix on its stack, a stretch of the summed dimension at a time, so that they lie in the order they are multiplied in;
@@ -38,6 +38,8 @@ _BLOCK = 48
 _UNIT_ITEMS, _UNIT_BLOCK = 4, 192
 #: rows or columns below which a product is one of vectors
 _NARROW = 4
+#: columns below which to rearrange a complex left matrix takes as long as to multiply it
+_FEW_COLUMNS = 16
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,8 +54,11 @@ class Sizes:
     def of(t: GemmThunk, f: Form) -> Sizes:
         left = (1, t.m) if t.lhs_transposed else (t.k, 1)
         right = (1, t.k) if t.rhs_transposed else (t.n, 1)
-        block = block_of(f, t.batch, t.m, t.n)
-        sizes = (t.m, t.n, t.k, *left, t.m * t.k, *right, t.k * t.n, t.n, t.m * t.n, block, int(t.adds))
+        parts = 2 if f.is_complex else 1
+        n, k = parts * t.n, parts * t.k
+        block = block_of(f, t.batch, t.m, n)
+        # the steps of a complex matrix along the dimensions whose parts are counted are those of half an element
+        sizes = (t.m, n, k, parts * left[0], left[1], t.m * k, *right, t.k * n, n, t.m * n, block, int(t.adds))
         return Sizes(f, t.batch, sizes)
 
     @property
@@ -84,7 +89,9 @@ def multiplies(operands: ElementType, result: ElementType) -> bool:
 
 def form_for(t: GemmThunk) -> Form | None:
     """The kernel for a product of a program; None if a library should do it: narrow ones only read memory."""
-    return form_of(t.operand_type, t.m, t.n)
+    found = form_of(t.operand_type, t.m, t.n)
+    copies = found is not None and found.is_complex and t.lhs_transposed and t.n < _FEW_COLUMNS
+    return None if copies and not blas.why_not() else found
 
 
 def form_of(operands: ElementType, m: int, n: int) -> Form | None:
@@ -97,7 +104,7 @@ def form_of(operands: ElementType, m: int, n: int) -> Form | None:
 def adds(t: GemmThunk) -> bool:
     """Whether a product can be added to what is there as if it were computed first: it is one stretch."""
     f = form_for(t)
-    return f is not None and 0 < t.k <= GROUPS * f.step
+    return f is not None and 0 < t.k <= GROUPS * f.step // (2 if f.is_complex else 1)
 
 
 def write_float_gemm(w: ProgramWriter, t: GemmThunk, f: Form) -> None:

@@ -29,16 +29,24 @@ def _compile(f: Form, cache: CodeCache) -> Object:
         from heron.codegen.native.matrix_unit_gemm import MatrixUnitWriter
 
         return Jit(level=1, cache=cache, shaped=True).add(MatrixUnitWriter(f).product_text(), f.name, exports=[f.name])
-    writer = ProductWriter(f)
+    if f.is_complex:
+        from heron.codegen.native.complex_gemm import ComplexProductWriter
+
+        writer: ProductWriter = ComplexProductWriter(f)
+    else:
+        writer = ProductWriter(f)
     tiles, product = writer.tiles_text(), writer.product_text()
     jit = Jit(level=1, cache=cache, shaped=True)
     with ThreadPoolExecutor(1, "heron-compile") as other:
-        compiled = other.submit(jit.compile, tiles, f"{f.name}.tiles")
+        compiled = other.submit(jit.compile, tiles, f"{f.tiles}.tiles")
         return jit.add(product, f.name, exports=[f.name], others=(o.result() for o in (compiled,)))
 
 
 class ProductWriter(TileWriter):
     """Writes the function of one form that is called."""
+
+    #: groups that `pack_row` puts into the panel
+    packed_groups = 1
 
     def product_text(self) -> str:
         """The function that is called, and a table of those it calls."""
@@ -241,7 +249,7 @@ class ProductWriter(TileWriter):
     def pack_columns(self, start: str, columns: str, length: str, groups: str, is_whole: str) -> None:
         """Put a stretch of the right matrix into the panel, group by group."""
         in_rows = self.value("icmp eq i64 %rhs.column, 1")
-        with self.when(in_rows), self.loop(0, groups) as g:
+        with self.when(in_rows), self.loop(0, groups, self.packed_groups) as g:
             with self.when(is_whole):
                 self.pack_row(start, g, length, ["splat (i1 true)"] * self.f.vectors)
             with self.unless(is_whole):
@@ -298,20 +306,19 @@ class ProductWriter(TileWriter):
             rows.append(
                 self.value(f"load {self.words}, ptr {self.at(start, offset, f.stored)}, align {f.element.byte_size}")
             )
-        for n, row in enumerate(self.turned(rows)):
+        for n, row in enumerate(self.turned(rows, self.words)):
             target = self.integer("add", self.integer("mul", self.integer("add", g, n), f.columns), column)
             self.line(f"store {self.words} {row}, ptr {self.at(self.panel, target, f.word)}, align 4")
 
-    def turned(self, rows: list[str]) -> list[str]:
-        """As many vectors of words as a vector has words, transposed."""
-        side = self.f.lanes
+    def turned(self, rows: list[str], kind: str) -> list[str]:
+        """As many vectors of that type as one has elements, transposed."""
+        side = len(rows)
         orders = [[h * side // 2 + n // 2 + side * (n % 2) for n in range(side)] for h in range(2)]
         count = side
         while count > 1:  # each round mixes the upper half of the rows with the lower one
             rows = [
                 self.value(
-                    f"shufflevector {self.words} {a}, {self.words} {b}, "
-                    f"<{side} x i32> <{', '.join(f'i32 {n}' for n in order)}>"
+                    f"shufflevector {kind} {a}, {kind} {b}, <{side} x i32> <{', '.join(f'i32 {n}' for n in order)}>"
                 )
                 for a, b in zip(rows[: side // 2], rows[side // 2 :], strict=True)
                 for order in orders

@@ -1,6 +1,8 @@
-"""The kernels for products of f32, f64 and bf16 matrices on this machine, for their code and its callers."""
+"""The kernels for products of f32, f64, complex and bf16 matrices on this machine, for their code and its callers."""
 
 from __future__ import annotations
+
+from dataclasses import replace
 
 from heron.codegen.llvm.jit import host
 from heron.hlo.ir.types import BF16, F32, F64, S8, U8, ElementType
@@ -25,7 +27,8 @@ FIELDS = (
 class Form:
     """The product kernel of an element type. ``lanes``: sums in a vector; a tile is ``rows`` by ``vectors``.
 
-    ``is_unit``: the processor's matrix unit multiplies.
+    ``is_unit``: the processor's matrix unit multiplies. ``is_complex``: matrices are complex, and `element` is the type
+    of their parts; what is said of sizes here is said of parts.
     """
 
     element: ElementType
@@ -33,10 +36,16 @@ class Form:
     rows: int
     vectors: int
     is_unit: bool = False
+    is_complex: bool = False
 
     @property
     def name(self) -> str:
-        return f"heron_gemm_{self.element.name}" + "_unit" * self.is_unit
+        return self.tiles + "_unit" * self.is_unit + "_complex" * self.is_complex
+
+    @property
+    def tiles(self) -> str:
+        """The beginning of the names of tiles."""
+        return f"heron_gemm_{self.element.name}"
 
     @property
     def step(self) -> int:
@@ -71,6 +80,9 @@ class Form:
 
 def form(element: ElementType) -> Form | None:
     """This machine's kernel for matrices of that type; None if it has no instruction for them."""
+    if element.is_complex:
+        parts = form(element.component)
+        return None if parts is None else replace(parts, is_complex=True)
     features = set(host().features.split(","))
     wide = {"+avx512f", "+avx512bw", "+avx512dq", "+avx512vl"} <= features
     unit = _UNIT.get(element)

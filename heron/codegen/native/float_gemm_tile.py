@@ -30,7 +30,7 @@ class TileWriter(Function):
         return "\n".join(self.tile(*shape) for shape in self.shapes)
 
     def tile_name(self, rows: int, vectors: int) -> str:
-        return f"@{self.f.name}.{rows}x{vectors}"
+        return f"@{self.f.tiles}.{rows}x{vectors}"
 
     @property
     def sum_name(self) -> str:

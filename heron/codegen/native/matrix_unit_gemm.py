@@ -235,7 +235,7 @@ class MatrixUnitWriter(ProductWriter):
                     place = self.at(start, self.integer("mul", k, "%lhs.k"), f.stored)
                     parts.append(self.value(f"load {self.part}, ptr {place}, align {f.element.byte_size}"))
                 lines.append(self.value(f"bitcast {self.elements} {self.together(parts, f.lanes)} to {self.words}"))
-            for r, line in enumerate(self.turned(lines)):
+            for r, line in enumerate(self.turned(lines, self.words)):
                 self.line(f"store {self.words} {line}, ptr {self.at(strips, r * GROUPS, f.word)}, align 64")
         with self.unless(is_square):
             here = self.least(SIDE, self.integer("sub", groups, g))

@@ -29,7 +29,8 @@ def multiplies_blocks(dot: Instruction) -> bool:
     if left is not right or not (float_gemm.multiplies(left, dot.shape.element_type) or left is dot.shape.element_type):
         return False
     shape = gemm_shape(dot)
-    return float_gemm.form_of(left, shape.m, shape.n) is not None
+    form = float_gemm.form_of(left, shape.m, shape.n)
+    return form is not None and not form.is_complex
 
 
 def write_row_blocks(w: ProgramWriter, t: RowBlocksThunk) -> None:

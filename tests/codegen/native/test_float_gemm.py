@@ -1,8 +1,9 @@
-"""Products of floats, and of bytes by a matrix unit: every form, stride and size, sums whose bits do not depend on tiles, threads or what is added."""
+"""Products of floats, of complex numbers, and of bytes by a matrix unit: every form, stride and size, sums whose bits do not depend on tiles, threads or what is added."""
 
 from __future__ import annotations
 
 import ctypes
+from dataclasses import replace
 
 import ml_dtypes
 import numpy as np
@@ -12,9 +13,13 @@ from hypothesis import strategies as st
 
 import heron
 from heron.codegen.llvm.jit import host
+from heron.codegen.llvm.optimize import parse as parse_llvm
 from heron.codegen.native import float_gemm
+from heron.codegen.native.complex_gemm import ComplexProductWriter
 from heron.codegen.native.float_gemm import Form, Sizes
-from heron.hlo.ir.types import BF16, F32, F64, S8, U8
+from heron.codegen.native.float_gemm_code import ProductWriter
+from heron.codegen.native.matrix_unit_gemm import MatrixUnitWriter
+from heron.hlo.ir.types import BF16, F32, F64, S8, U8, by_name
 from heron.hlo.text import parse
 from heron.options import Options
 from heron.runtime.cpu.matrix_unit import is_permitted
@@ -25,6 +30,7 @@ pytestmark = pytest.mark.skipif(float_gemm.form(F32) is None, reason="needs x86-
 
 FORMS = [Form(F32, 16, 6, 4), Form(F64, 8, 6, 4), Form(BF16, 16, 6, 4), Form(F32, 8, 6, 2), Form(F64, 4, 6, 2)]
 FORMS += [Form(t, 16, 32, 4, is_unit=True) for t in (BF16, S8, U8)]
+FORMS += [replace(f, is_complex=True) for f in FORMS if f.element in (F32, F64)]
 NEEDS = {BF16: {"+avx512bf16", "+avx512vl", "+avx512bw"}}
 UNIT_NEEDS = {BF16: {"+amx-bf16"}, S8: {"+amx-int8"}, U8: {"+amx-int8"}}
 
@@ -36,15 +42,23 @@ def _runs_here(form: Form) -> bool:
     return needed | NEEDS.get(form.element, set()) <= set(host().features.split(","))
 
 
+def _parts(form: Form) -> int:
+    return 2 if form.is_complex else 1
+
+
 def _product(form: Form, x: np.ndarray, y: np.ndarray, block: int, out: np.ndarray | None = None) -> np.ndarray:
     """The function itself, called as compiled programs do; `x` and `y` may be transposed views."""
     (batch, m, k), n = x.shape, y.shape[2]
     add = out is not None
     if out is None:
         kind = np.int32 if form.sum == "i32" else np.float64 if form.element is F64 else np.float32
-        out = np.full((batch, m, n), 77, kind)
-    left, right = ([s // a.itemsize for s in (*a.strides[1:], a.strides[0])] for a in (x, y))
-    values = (m, n, k, *left, *right, n, m * n, block, int(add))
+        out = np.full((batch, m, n), 77, x.dtype if form.is_complex else kind)
+    (row, left_k, left), (right_k, column, right) = (
+        [s // a.itemsize for s in (*a.strides[1:], a.strides[0])] for a in (x, y)
+    )
+    p = _parts(form)
+    places = (p * row, left_k, p * left, right_k, column, p * right, p * n, p * m * n)
+    values = (m, p * n, p * k, *places, block, int(add))
     sizes = np.array(values, np.int64)
     table = (ctypes.c_void_p * 4)(x.ctypes.data, y.ctypes.data, out.ctypes.data, sizes.ctypes.data)
     function = ctypes.CFUNCTYPE(None, ctypes.c_void_p, ctypes.c_int64, ctypes.c_int64)(float_gemm.address(form, None))
@@ -60,11 +74,25 @@ def _arrays(form: Form, sizes: tuple[int, int, int, int], left: bool, right: boo
     def drawn(*dims: int) -> np.ndarray:
         if form.sum == "i32":
             return rng.integers(np.iinfo(dtype).min, np.iinfo(dtype).max, dims, dtype, endpoint=True)
+        if form.is_complex:
+            parts = rng.standard_normal((2, *dims)).astype(dtype)
+            return parts[0] + 1j * parts[1]
         return rng.standard_normal(dims).astype(dtype)
 
     x = drawn(batch, k, m) if left else drawn(batch, m, k)
     y = drawn(batch, n, k) if right else drawn(batch, k, n)
     return [x.swapaxes(1, 2) if left else x, y.swapaxes(1, 2) if right else y]
+
+
+@pytest.mark.parametrize("form", FORMS, ids=str)
+def test_the_text_of_a_form_is_llvm_on_every_machine(form: Form) -> None:
+    """Few machines have all the instructions that the other tests need to run."""
+    if form.is_unit:
+        parse_llvm(MatrixUnitWriter(form).product_text(), "", "")
+        return
+    writer = (ComplexProductWriter if form.is_complex else ProductWriter)(form)
+    for text in (writer.tiles_text(), writer.product_text()):
+        parse_llvm(text, "", "")
 
 
 @pytest.mark.parametrize("form", FORMS, ids=lambda f: f"{f.name}-{f.lanes}")
@@ -85,13 +113,13 @@ def test_every_size_and_order(
     batch, m, n, k = sizes
     x, y = _arrays(form, (batch, m, n, k + more), left, right, seed)
     got = _product(form, x, y, block)
-    wide = [a.astype(np.float64) for a in (x, y)]
-    ulp = {"i32": 0, "double": 1e-15, "float": 6e-7}[form.sum]
+    wide = [a.astype(np.complex128 if form.is_complex else np.float64) for a in (x, y)]
+    ulp = {"i32": 0, "double": 1e-15, "float": 6e-7}[form.sum] * _parts(form)
     bound = np.abs(wide[0]) @ np.abs(wide[1]) * ulp
     assert (np.abs(got - wide[0] @ wide[1]) <= bound).all()
     # another way to cut it into work items has the same bits
     np.testing.assert_array_equal(_product(form, x, y, min(m, 12)), got)
-    if 0 < k + more <= float_gemm.GROUPS * form.step:
+    if 0 < k + more <= float_gemm.GROUPS * form.step // _parts(form):
         there = np.full_like(got, 7 if form.sum == "i32" else 0.3)
         np.testing.assert_array_equal(_product(form, x, y, block, there.copy()), there + got)
 
@@ -107,7 +135,7 @@ def test_nothing_is_read_behind_the_operands(form: Form) -> None:
     np.testing.assert_array_equal(_product(form, x, y, 6), np.full((1, 7, 70), 10, np.float32))
 
 
-@pytest.mark.parametrize(("operand", "threads"), [("f32", 1), ("f32", 2), ("f64", 2)])
+@pytest.mark.parametrize(("operand", "threads"), [("f32", 1), ("f32", 2), ("f64", 2), ("c64", 2)])
 def test_a_program_calls_it(operand: str, threads: int) -> None:
     text = f"""HloModule m
 ENTRY e {{
@@ -118,7 +146,7 @@ ENTRY e {{
     exe = heron.compile(parse(text), target="cpu", options=Options(threads=threads))
     assert not exe.kernels and "@heron_gemm_" in exe.stage("llvm")
     rng = np.random.default_rng(3)
-    x, y = (rng.random(s).astype(operand.replace("f", "float")) for s in ((3, 40, 70), (3, 70, 200)))
+    x, y = (rng.random(s).astype(by_name(operand).dtype) for s in ((3, 40, 70), (3, 70, 200)))
     np.testing.assert_allclose(exe(x, y), x @ y, rtol=1e-5)
 
 
