@@ -1,4 +1,4 @@
-"""Convolutions as matrix products on strided parts of their operands and as sums in registers, as plain data."""
+"""Convolutions as sums in registers, as plain data."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from heron.records import dataclass
 
 @dataclass(frozen=True, slots=True)
 class Step:
-    """One turn of a loop: offsets in elements into the three arrays, and how long the matrices are in it (or 1)."""
+    """One turn of a loop: offsets in elements into the three arrays, and how many products are summed in it."""
 
     out: int
     lhs: int
@@ -19,47 +19,6 @@ class Step:
 
 
 Walk = tuple[Step, ...]
-
-
-@dataclass(frozen=True, slots=True)
-class Matrix:
-    """The layout of a matrix: elements between its rows if the second index is ``inner``, else its columns."""
-
-    leading: int
-    inner_second: bool
-
-
-@dataclass(frozen=True, slots=True)
-class StridedProducts:
-    """``out[m, n] += lhs[m, k] @ rhs[k, n]`` at the sum of the offsets of every combination of steps of `walks`.
-
-    ``m`` and ``k`` are sizes, or minus one minus the number of the walk whose steps count them. ``out`` starts as 0.
-    """
-
-    walks: tuple[Walk, ...]
-    m: int
-    n: int
-    k: int
-    lhs: Matrix
-    rhs: Matrix
-    out: Matrix
-
-    @property
-    def products(self) -> int:
-        """The number of products."""
-        count = 1
-        for walk in self.walks:
-            count *= len(walk)
-        return count
-
-    @property
-    def summary(self) -> str:
-        """A short description."""
-        return f"{self.products} products of {self.longest(self.m)}x{self.n}x{self.longest(self.k)}"
-
-    def longest(self, size: int) -> int:
-        """The largest value of a size that may differ from step to step."""
-        return size if size >= 0 else max((s.count for s in self.walks[-1 - size]), default=0)
 
 
 @dataclass(frozen=True)

@@ -19,7 +19,7 @@ from heron.records import dataclass
 from heron.runtime.collectives.exchange import Piece, Reduction, Way
 from heron.runtime.fortran import Call, Steps
 from heron.runtime.library_call import Descriptor
-from heron.runtime.strided import StridedProducts, Tiling
+from heron.runtime.strided import Tiling
 
 #: the library of thunks that do linear algebra on the CPU
 LAPACK = "scipy.linalg.lapack"
@@ -142,12 +142,12 @@ class RowBlocksThunk(Step):
 
 @dataclass(frozen=True, slots=True)
 class ConvolutionThunk(Step):
-    """A convolution by matrix products on parts of its operands, summed into the result, or by sums in registers."""
+    """A convolution by sums in registers."""
 
     lhs: Slice
     rhs: Slice
     out: Slice
-    products: StridedProducts | Tiling
+    products: Tiling
     element_type: ElementType
     source: str
 

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from heron.backends.convolution import strided_products
+from heron.backends.convolution import lowering
 from heron.codegen.native import tile_code
 from heron.compiling import compile
 from heron.hlo.ir.module import Module
@@ -40,7 +40,7 @@ VARIANTS = {
 @pytest.fixture
 def prefer_products(monkeypatch: pytest.MonkeyPatch) -> None:
     """Matrix products however small they are."""
-    monkeypatch.setattr(strided_products, "_LOOP_RATE", 1e-9)
+    monkeypatch.setattr(lowering, "_LOOP_RATE", 1e-9)
 
 
 def convolution(lhs: str, rhs: str, out: str, attributes: str) -> Module:
@@ -50,7 +50,7 @@ def convolution(lhs: str, rhs: str, out: str, attributes: str) -> Module:
 @pytest.mark.parametrize("target", TARGETS)
 @pytest.mark.parametrize("variant", VARIANTS.values(), ids=VARIANTS)
 def test_kernels(variant: tuple[str, str, str, str], target: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(strided_products, "_LOOP_RATE", 1e12)
+    monkeypatch.setattr(lowering, "_LOOP_RATE", 1e12)
     exe = assert_agrees(convolution(*variant), target)
     assert exe.kernels
 
@@ -118,13 +118,13 @@ def test_random_convolutions(data: st.DataObject) -> None:
     attributes = f"window={{{' '.join(fields)}}}, dim_labels={lhs[0]}_{rhs[0]}->{out[0]}"
     attributes += f", feature_group_count={groups}, batch_group_count={batch_groups}"
     module = convolution(lhs[1], rhs[1], out[1], attributes)
-    before = strided_products._LOOP_RATE
+    before = lowering._LOOP_RATE
     try:
         for rate in (1e-9, 1e9):  # always products where possible, never
-            strided_products._LOOP_RATE = rate
+            lowering._LOOP_RATE = rate
             assert_agrees(module, "cpu")
     finally:
-        strided_products._LOOP_RATE = before
+        lowering._LOOP_RATE = before
 
 
 def test_what_is_weighed_is_in_the_trace() -> None:

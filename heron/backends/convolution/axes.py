@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from itertools import repeat
 
 import numpy as np
 
@@ -14,8 +13,6 @@ from heron.runtime.strided import Loop, Rows, Step, Walk
 
 #: steps of one loop, and pairs of output and window position looked at in one dimension, at most
 MAX_STEPS, MAX_PAIRS = 1 << 14, 1 << 24
-
-Pair = tuple[int, int]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -31,16 +28,11 @@ class Axis:
     lhs: int
     rhs: int
 
-    def steps(self, outputs: np.ndarray, window: np.ndarray, counts: Iterable[int] = repeat(1)) -> Walk:
+    def steps(self, outputs: np.ndarray, window: np.ndarray, counts: Iterable[int]) -> Walk:
         """A step for each meeting of an output with a window position, `counts` times."""
         places = self.places[outputs, window]
         offsets = (outputs * self.out).tolist(), (places * self.lhs).tolist(), (window * self.rhs).tolist()
         return tuple(map(Step, *offsets, counts))
-
-    def walk(self) -> Walk | None:
-        """Every meeting by itself; None when there are too many."""
-        outputs, window = np.nonzero(self.meets)
-        return None if len(outputs) > MAX_STEPS else self.steps(outputs, window)
 
     def sums(self) -> Loop | None:
         """A step for each output position, which sums over the window positions that meet it; None when they are not
@@ -83,22 +75,6 @@ class Axis:
             lines[w][n] = None
         steps = zip((window * self.rhs).tolist(), map(tuple, lines), strict=True)
         return Rows(tuple([o * self.out for o in outputs]), tuple(steps))
-
-    def runs(self, over_window: bool) -> tuple[Walk, Pair] | None:
-        """All meetings of one window position (or, `over_window`, of one output position) as one step; in it, the
-        stride in out (or rhs) and in lhs. None when they are not evenly spaced, or too many.
-        """
-        meets, places = (self.meets, self.places) if over_window else (self.meets.T, self.places.T)
-        lines, inner = np.nonzero(meets)
-        starts = np.flatnonzero(np.diff(lines, prepend=-1))
-        inside = lines[1:] == lines[:-1]
-        position, place = np.diff(inner)[inside], np.diff(places[lines, inner])[inside]
-        gap = (int(position[0]), int(place[0])) if len(position) else (1, 1)
-        if len(starts) > MAX_STEPS or np.any(position != gap[0]) or np.any(place != gap[1]):
-            return None
-        first = (lines[starts], inner[starts]) if over_window else (inner[starts], lines[starts])
-        steps = self.steps(*first, np.diff(starts, append=len(lines)).tolist())
-        return steps, (gap[0] * (self.rhs if over_window else self.out), gap[1] * self.lhs)
 
 
 def axes_of(i: Instruction) -> list[Axis] | None:

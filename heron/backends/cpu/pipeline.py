@@ -47,6 +47,7 @@ def optimise() -> Pipeline:
             Late("expand.permutation_sort_expander", {"sort"}),
             OperandUpcaster(one_type=False, rounds=False),
             Late("precision.integer_convolution_upcaster", {"convolution"}),
+            Late("precision.complex_convolution_splitter", {"convolution"}),
             Late("expand.batchnorm_expander", BATCH_NORMS),
             Late("expand.select_and_scatter_expander", {"select-and-scatter"}),
             # the computations of maps and reductions stand inside kernels, which have no branches

@@ -18,8 +18,8 @@ from heron.records import dataclass
 from heron.runtime.strided import Rows, Step, Tiling
 
 if TYPE_CHECKING:
-    from heron.buffers.assignment import Slice
     from heron.codegen.native.program import ProgramWriter
+    from heron.runtime.thunks import ConvolutionThunk
 
 #: multiplications a thread takes at a time, at least
 _PORTION = 1 << 18
@@ -99,8 +99,9 @@ def _parts(rows: Rows, most: int) -> Iterator[Rows]:
         yield Rows(rows.outs[start:stop], tuple([s for s in steps if s[1].count(None) < stop - start]))
 
 
-def write_tiles(w: ProgramWriter, t: Tiling, element: ElementType, lhs: Slice, rhs: Slice, out: Slice) -> None:
-    """Fill `out`, shared by the threads where it is large."""
+def write_convolution(w: ProgramWriter, thunk: ConvolutionThunk) -> None:
+    """Fill the result, shared by the threads where it is large."""
+    t, element = thunk.products, thunk.element_type
     combinations = prod(len(loop.walk) for loop in t.loops)
     if not combinations or not t.columns or not t.rows:
         return
@@ -112,7 +113,9 @@ def write_tiles(w: ProgramWriter, t: Tiling, element: ElementType, lhs: Slice, r
     work *= made.vectors * made.lanes * each * max(len(r.outs) for r in made.rows)
     w.declare(DRIVER, f"void @{DRIVER}(ptr, i64, i64)", tile_code.driver_address)
     job = _Tables(w, t, element, made).job(each, groups)
-    write_range(w, DRIVER, [*map(w.pointer, (lhs, rhs, out)), job], items, max(1, _PORTION // max(1, work)))
+    write_range(
+        w, DRIVER, [*map(w.pointer, (thunk.lhs, thunk.rhs, thunk.out)), job], items, max(1, _PORTION // max(1, work))
+    )
 
 
 class _Tables:

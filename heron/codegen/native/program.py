@@ -52,7 +52,7 @@ _WRITERS: Later[Callable[[ProgramWriter, Any], None]] = Later(
     {
         "GemmThunk": "heron.codegen.native.gemm:write_gemm",
         "RowBlocksThunk": "heron.codegen.native.row_blocks:write_row_blocks",
-        "ConvolutionThunk": "heron.codegen.native.convolution:write_convolution",
+        "ConvolutionThunk": "heron.codegen.native.convolution_tiles:write_convolution",
         "FftThunk": "heron.codegen.native.fft:write_fft",
         "LapackThunk": "heron.codegen.native.lapack:write_lapack",
     }
