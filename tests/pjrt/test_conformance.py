@@ -70,6 +70,14 @@ def test_a_file_on_both_platforms(tmp_path: Path) -> None:
     assert list(compared(tmp_path, Settings(retry=True), results).missed) == ["test_crashes"]
 
 
+def test_the_cpu_of_jax_runs_what_heron_misses(tmp_path: Path) -> None:
+    """In a brief run, which finds the same."""
+    (tmp_path / "sample_test.py").write_text(SAMPLE)
+    report = compared(tmp_path, Settings(brief=True))
+    assert "test_passes" not in report.cpu.selected and len(report.cpu.selected) == 5
+    assert len(report.wanted) == 4 and len(report.missed) == 3
+
+
 HANGS = """
 import os, threading
 import jax

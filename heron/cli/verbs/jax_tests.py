@@ -79,6 +79,7 @@ _LINES = 12
     metavar="FOLDER",
     help="Keep outcomes in FOLDER, and run only tests without one.",
 )
+@click.option("--brief", is_flag=True, help="Run on JAX's CPU only the tests that heron does not pass.")
 @click.option("--retry", is_flag=True, help="With --results: run the tests that heron missed again.")
 @click.option("--list-missed", is_flag=True, help="List every test that heron misses, with its error.")
 @json_option
@@ -93,6 +94,7 @@ def command(
     jobs: int,
     timeout: float,
     results: Path | None,
+    brief: bool,
     retry: bool,
     list_missed: bool,
     as_json: bool,
@@ -105,11 +107,11 @@ def command(
     """
     from heron.pjrt.conformance import runner
 
-    settings = runner.Settings(select, every, timeout, devices or 0, as_cpu, x64, retry, processes)
+    settings = runner.Settings(select, every, timeout, devices or 0, as_cpu, x64, retry, processes, brief)
     files = runner.files_of(path.resolve())
     reports: list[FileReport] = []
     with series("files", len(files)) as work:
-        at = _Place(work.say)
+        at = _Place(work.say, brief)
 
         def told(report: FileReport) -> None:
             reports.append(report)
@@ -133,16 +135,17 @@ def command(
 
 
 class _Place:
-    """The part of each file that is done: half of it on the CPU of JAX, half on heron."""
+    """The part of each file that is done: half of it on the CPU of JAX, half on heron, which is first where it is
+    `brief`."""
 
-    def __init__(self, say: Callable[..., None]) -> None:
-        self._say = say
+    def __init__(self, say: Callable[..., None], brief: bool) -> None:
+        self._say, self._brief = say, brief
         self._parts: dict[Path, float] = {}
 
     def __call__(self, file: Path, heron: bool, record: Record) -> None:
         count = len(record.selected)
         done = min(count, sum(t in record.outcomes for t in record.selected))
-        self._parts[file] = (heron + done / max(count, 1)) / 2
+        self._parts[file] = ((heron != self._brief) + done / max(count, 1)) / 2
         where = f"{file.name} on {'heron' if heron else 'the CPU'}"
         self._tell(f"{where}: {done} of {count} tests, {record.under_way or ''}")
 

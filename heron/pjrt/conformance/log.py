@@ -7,6 +7,7 @@ import faulthandler
 import json
 import os
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -88,16 +89,15 @@ def pytest_collection_modifyitems(config: Any, items: list[Any]) -> None:
     """Leave out what is not in the sample, or was run before."""
     if _task is None:
         return
-    chosen = [i for i in items if _task.takes(_name(i.nodeid))]
+    passed = Record.read(Path(_task.unless_passed)).passed if _task.unless_passed else set()
+    chosen = [i for i in items if _task.takes(_name(i.nodeid)) and _name(i.nodeid) not in passed]
     done = Record.read(_log()).outcomes
     write(_own, selected=[_name(i.nodeid) for i in chosen], process=computed())
     config.hook.pytest_deselected(items=[i for i in items if i not in chosen])
     items[:] = [i for i in chosen if _name(i.nodeid) not in done]
 
 
-def _log() -> Any:
-    from pathlib import Path
-
+def _log() -> Path:
     assert _task is not None
     return Path(_task.log)
 

@@ -24,7 +24,8 @@ class Task:
 
     ``log``: the record it writes. ``every``: one test of so many, by a hash of its name. ``seconds``: for one test.
     ``devices``: how many the CPU is to have, whatever a file asks for; 0: what it asks for. ``processes``: how many run
-    the tests together; 1: this one alone. ``address``: where they meet.
+    the tests together; 1: this one alone. ``address``: where they meet. ``unless_passed``: a record; tests that it says
+    have passed are left out.
     """
 
     log: str
@@ -33,6 +34,7 @@ class Task:
     devices: int = 0
     processes: int = 1
     address: str = ""
+    unless_passed: str = ""
 
     def own_log(self, process: int) -> str:
         """The record that a process writes, if there are several: those of all make up the file's."""
@@ -68,6 +70,11 @@ class Record:
     selected: list[str] = field(default_factory=list)
     under_way: str | None = None
     seconds: float = 0.0
+
+    @property
+    def passed(self) -> set[str]:
+        """The tests that have passed."""
+        return {test for test, o in self.outcomes.items() if o.outcome == "passed"}
 
     @staticmethod
     def read(log: Path) -> Record:

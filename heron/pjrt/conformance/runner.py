@@ -39,7 +39,7 @@ class Settings:
     ``select``: pytest's ``-k``. ``every``: a sample, one test of so many. ``seconds``: for one test. ``devices``: how
     many there are, 0 for as many as each file asks for on the CPU. ``as_cpu``: heron goes by the name "cpu". ``x64``:
     JAX has 64-bit types. ``retry``: tests heron missed in an earlier run are run again. ``processes``: so many run each
-    file together, started by mpiexec.
+    file together, started by mpiexec. ``brief``: JAX's CPU runs those tests alone that heron does not pass.
     """
 
     select: str = ""
@@ -50,6 +50,7 @@ class Settings:
     x64: bool = False
     retry: bool = False
     processes: int = 1
+    brief: bool = False
 
     def environment(self, heron: bool) -> dict[str, str]:
         """Of a process for heron, or for JAX's CPU."""
@@ -71,11 +72,12 @@ class Settings:
 
 @dataclass(slots=True)
 class FileReport:
-    """The tests of a file on both platforms."""
+    """The tests of a file on both platforms; in a `brief` run the CPU is taken to pass what heron passes."""
 
     file: Path
     heron: Record = field(default_factory=Record)
     cpu: Record = field(default_factory=Record)
+    brief: bool = False
 
     def count(self, outcome: str) -> int:
         """The number of tests with that outcome on heron."""
@@ -84,8 +86,10 @@ class FileReport:
     @property
     def wanted(self) -> list[str]:
         """Tests JAX's CPU passes."""
-        found = self.cpu.outcomes
-        return [t for t in self.cpu.selected if t in found and found[t].outcome == "passed"]
+        if self.brief:
+            either = self.cpu.passed | self.heron.passed
+            return [t for t in dict.fromkeys([*self.heron.selected, *self.cpu.selected]) if t in either]
+        return [t for t in self.cpu.selected if t in self.cpu.passed]
 
     @property
     def missed(self) -> dict[str, Outcome]:
@@ -154,7 +158,8 @@ def _why(log: Path) -> str:
 def _run_once(file: Path, settings: Settings, heron: bool, log: Path, watch: Watch) -> None:
     processes = settings.processes
     address = together.free_address() if processes > 1 else ""
-    task = Task(str(log), settings.every, settings.seconds, settings.devices, processes, address)
+    passed = str(log.with_name(settings.name(file, True))) if settings.brief and not heron else ""
+    task = Task(str(log), settings.every, settings.seconds, settings.devices, processes, address, passed)
     path = os.pathsep.join(p for p in sys.path if p)
     env = {**os.environ, **settings.environment(heron), TASK: json.dumps(asdict(task)), "PYTHONPATH": path}
     command = [sys.executable, "-m", "pytest", str(file), "-q", "--tb=short", "-p", "heron.pjrt.conformance.log"]
@@ -199,8 +204,9 @@ def compare(
             raise Stopped
         if settings.retry:
             _forget_missed(file, settings, folder)
-        cpu = run_file(file, settings, False, folder, watch)
-        report = FileReport(file, run_file(file, settings, True, folder, watch), cpu)
+        order = (True, False) if settings.brief else (False, True)
+        found = {heron: run_file(file, settings, heron, folder, watch) for heron in order}
+        report = FileReport(file, found[True], found[False], settings.brief)
         told(report)
         return report
 
