@@ -173,10 +173,10 @@ def _show(reports: list[FileReport], groups: list[tuple[str, list[str]]]) -> Non
     for r in reports:
         counts = [str(r.count(o)) for o in _OUTCOMES]
         passes = [str(len(r.wanted)), str(len(r.missed)), _part(len(r.missed), len(r.wanted))]
-        rows.add_row(r.file.name, *counts, *passes, *_seconds(r.heron.seconds, r.cpu.seconds))
+        rows.add_row(r.file.name, *counts, *passes, *_seconds([r]))
     print_table(rows)
     missed, wanted = (sum(len(getattr(r, n)) for r in reports) for n in ("missed", "wanted"))
-    seconds = _seconds(sum(r.heron.seconds for r in reports), sum(r.cpu.seconds for r in reports))
+    seconds = _seconds(reports)
     click.echo(f"all: {_part(missed, wanted)} of {wanted} tests the CPU passes; {missed} missed")
     click.echo(f"CPU seconds: {seconds[0]} on heron, {seconds[1]} on JAX's CPU, ratio {seconds[2]}")
     for error, tests in groups[:_SHOWN]:
@@ -190,8 +190,12 @@ def _list(reports: list[FileReport]) -> None:
             click.echo("\n".join(f"    {line}" for line in outcome.error.splitlines()[:_LINES]))
 
 
-def _seconds(heron: float, cpu: float) -> list[str]:
-    return [f"{heron:.1f}", f"{cpu:.1f}", f"{heron / cpu:.2f}" if cpu else "–"]
+def _seconds(reports: list[FileReport]) -> list[str]:
+    """On heron, on the CPU, and their ratio, unless the CPU ran other tests."""
+    heron, cpu = (
+        sum(side.seconds for side in sides) for sides in ([r.heron for r in reports], [r.cpu for r in reports])
+    )
+    return [f"{heron:.1f}", f"{cpu:.1f}", f"{heron / cpu:.2f}" if cpu and not any(r.brief for r in reports) else "–"]
 
 
 def _part(missed: int, wanted: int) -> str:
