@@ -209,14 +209,17 @@ def _products(text: str) -> tuple[list[GemmThunk], Executable]:
     return [t for t in walk(compilation.lowered[0]) if isinstance(t, GemmThunk)], compilation.executable()
 
 
-def test_a_product_is_added_where_the_sum_is() -> None:
+@pytest.mark.parametrize("t", ["f32", "c64"])
+def test_a_product_is_added_where_the_sum_is(t: str) -> None:
     from heron.evaluator import evaluate
 
-    (product,), exe = _products(SUM)
+    text = SUM.replace("f32", t)
+    (product,), exe = _products(text)
     assert product.adds
     rng = np.random.default_rng(4)
-    arrays = [rng.random(s).astype(np.float32) for s in ((64, 96), (8, 64), (8, 96))]
-    (wanted,) = evaluate(parse(SUM), *arrays)
+    arrays = [(rng.random(s) + 1j * rng.random(s)) for s in ((64, 96), (8, 64), (8, 96))]
+    arrays = [(a if t == "c64" else np.real(a)).astype(by_name(t).dtype) for a in arrays]
+    (wanted,) = evaluate(parse(text), *arrays)
     np.testing.assert_allclose(exe(*arrays), wanted, rtol=1e-5)
     assert any(d.rule == "product-sum" for d in exe.trace.decisions)
 
