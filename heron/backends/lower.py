@@ -27,6 +27,7 @@ from heron.backends.calls.collectives import (
     ended,
     transfer,
 )
+from heron.backends.calls.sort import room as sort_room
 from heron.backends.refusals import no_code
 from heron.backends.row_blocks import row_blocks
 from heron.buffers.assignment import Slice
@@ -219,7 +220,7 @@ class Lowering:
         for operand, out in zip(i.operands, outs, strict=True):
             thunks.extend(copies(self.slice(operand), out, i.name))
         key = ("sort", i.dimensions, tuple(o.shape for o in i.operands), fingerprint(i.to_apply))
-        return thunks + self.run(i, key, lambda name: emit_kernels(i, name, self.target), outs)
+        return thunks + self.run(i, key, lambda name: emit_kernels(i, name, self.target), (*outs, *sort_room(self, i)))
 
     def dot(self, i: Instruction) -> list[Thunk]:
         lhs, rhs = i.operands[:2]

@@ -67,6 +67,10 @@ class CpuMachine(Machine):
             from heron.backends.calls.fft import scratch_bytes
 
             return scratch_bytes(i)
+        if i.opcode == "sort":
+            from heron.backends.calls.sort import scratch_bytes
+
+            return scratch_bytes(i)
         return row_blocks.scratch_bytes(i, self.threads)
 
     def pipelines(self) -> dict[str, Pipeline]:

@@ -18,6 +18,7 @@ from heron.codegen.llvm.nvptx import to_ptx
 from heron.compiling import compile
 from heron.errors import HeronError
 from heron.hlo.text import parse
+from heron.options import Options
 from tests.codegen.run_gpu_kernel import simulate
 from tests.codegen.run_kernel import compare, evaluate, jit, lower, root_fusion
 
@@ -35,15 +36,17 @@ ENTRY e {{ x = {type_}[{dims}] parameter(0) i = s32[{dims}] parameter(1)
 
 
 def run(source: str, inputs: list[np.ndarray], target: str) -> list[np.ndarray]:
-    """The outputs after all kernels of the sort: on the CPU it finds its operands there."""
+    """The outputs after all kernels of the sort: on the CPU it finds its operands there, and scratch arrays behind."""
     root = root_fusion(source)
     outputs = [s for _, s in root.shape.leaves()]
     arrays = [np.array(a, order="C") for a in inputs]
     results = arrays if target == "cpu" else [np.zeros(s.dims, s.element_type.dtype) for s in outputs]
     for n, kernel in enumerate(emit_kernels(root, f"sort_{next(_names)}", targets.get(target))):
         first = n == 0 and target != "cpu"
-        assert [a.kind for a in kernel.args] == ["in"] * len(arrays) * first + ["out"] * len(results)
-        _run(kernel, [*arrays, *results] if first else results, target)
+        scratch = kernel.args[len(results) :] if target == "cpu" else ()
+        room = [np.empty(a.shape.dims, a.shape.element_type.dtype) for a in scratch]
+        assert [a.kind for a in kernel.args] == ["in"] * len(arrays) * first + ["out"] * len(results + room)
+        _run(kernel, [*arrays, *results] if first else [*results, *room], target)
     return results
 
 
@@ -144,16 +147,33 @@ def test_nothing_to_sort(shape: tuple[int, ...], target: str) -> None:
     check(program(shape, len(shape) - 1), [keys, np.zeros(shape, np.int32)], target)
 
 
-def test_long_rows_use_the_heap() -> None:
-    keys = RNG.integers(0, 1000, 20000).astype(np.float32)
-    check(program((20000,), 0), [keys, positions((20000,), 0)], "cpu")
+@pytest.mark.parametrize("shape", [(20000,), (2, 20000), (20000, 2), (1, 20000, 1)])
+def test_long_rows(shape: tuple[int, ...]) -> None:
+    keys = RNG.integers(0, 1000, shape).astype(np.float32)
+    d = shape.index(20000)
+    check(program(shape, d), [keys, positions(shape, d)], "cpu")
 
 
-def test_memory_has_what_sorts_take_from_the_heap() -> None:
-    # by keys: as much as a row's operands; merged: twice that
-    for source, rows in ((program((20000,), 0, direction="LT" + TOTAL), 1), (program((20000,), 0), 2)):
-        executable = compile(parse(source), "cpu")
-        assert executable.memory.temp - executable.assignment.temp_bytes == rows * 20000 * 8
+@pytest.mark.parametrize("direction", ["LT", "LT, type=TOTALORDER"])
+@pytest.mark.parametrize(("shape", "temp", "heap"), [((20000,), 1, 0), ((2, 20000), 0, 1), ((2, 200), 0, 0)])
+def test_sorts_take_as_much_as_a_row(shape: tuple[int, ...], temp: int, heap: int, direction: str) -> None:
+    """One long row has its scratch memory among the buffers; threads that sort several rows take it from the heap."""
+    executable = compile(parse(program(shape, len(shape) - 1, direction=direction)), "cpu", Options(threads=1))
+    row = -(-shape[-1] * 4 // 64) * 64 * 2
+    assert executable.assignment.temp_bytes == temp * row
+    assert executable.memory.temp - executable.assignment.temp_bytes == heap * shape[-1] * 8
+
+
+def test_scratch_memory_of_a_sort_lies_where_an_output_comes_later() -> None:
+    source = """HloModule m
+less { a = s32[] parameter(0) b = s32[] parameter(1) ROOT r = pred[] compare(a, b), direction=LT }
+ENTRY e { x = s32[20000] parameter(0)
+  s = s32[20000] sort(x), dimensions={0}, to_apply=less
+  ROOT r = s32[20000] reverse(s), dimensions={0} }"""
+    executable = compile(parse(source), "cpu")
+    x = RNG.integers(0, 1000, 20000).astype(np.int32)
+    assert executable.memory.temp < 1.01 * x.nbytes
+    assert np.array_equal(executable.run([x])[0], np.sort(x)[::-1])
 
 
 TOTAL = ", type=TOTALORDER"

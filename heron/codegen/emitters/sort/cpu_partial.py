@@ -14,9 +14,9 @@ from xdsl.ir import SSAValue
 from heron.analysis.fusion.sort_keys import Key
 from heron.analysis.indexing.expr import Expr
 from heron.codegen.emitters.base import Frame
-from heron.codegen.emitters.loops import for_, item_loop
+from heron.codegen.emitters.loops import for_
 from heron.codegen.emitters.sort.code import SortCode
-from heron.codegen.emitters.sort.cpu import MergedRow, scratch_of
+from heron.codegen.emitters.sort.cpu import MergedRow
 from heron.codegen.emitters.sort.cpu_radix import RadixRow
 from heron.codegen.emitters.sort.keys import emit_is_nan
 from heron.codegen.ir.types import I64, INDEX
@@ -25,10 +25,10 @@ from heron.codegen.kernel import Kernel, Launch
 
 def emit(frame: Frame, sort: SortCode, keys: Sequence[Key]) -> Kernel:
     """The kernel. A work item is a row."""
-    rows, b = sort.rows, frame.e.b
+    b = frame.e.b
 
-    def row(item: Expr, tensors: Sequence[SSAValue]) -> list[SSAValue]:
-        scratch = scratch_of(sort, frame, 2)
+    def row(item: Expr, tensors: Sequence[SSAValue], scratch: Sequence[SSAValue]) -> list[SSAValue]:
+        scratch = scratch or sort.scratch(frame)
         found = _nans(sort, keys, frame, item, tensors)
         # loops of one round or none
         merged = b.op(arith.IndexCastOp, b.op(arith.ExtUIOp, found, type=I64), type=INDEX)
@@ -38,10 +38,10 @@ def emit(frame: Frame, sort: SortCode, keys: Sequence[Key]) -> Kernel:
         by_asking = MergedRow(sort, frame, item, scratch)
         return for_(frame, b.integer(0), merged, tensors, lambda _, t: by_asking.sort(t))
 
-    frame.outputs = item_loop(frame, rows, 0, rows, frame.outputs, row)
+    sort.each_row(frame, row)
     bits = " and ".join(str(k.bits) for k in keys)
     form = f"radix sort of {sort.length} by {bits} bits, merge sort of rows with NaNs"
-    return frame.finish(Launch(work_items=rows), "sort", {"form": form})
+    return frame.finish(Launch(work_items=sort.rows), "sort", {"form": form})
 
 
 def _nans(sort: SortCode, keys: Sequence[Key], frame: Frame, item: Expr, tensors: Sequence[SSAValue]) -> SSAValue:

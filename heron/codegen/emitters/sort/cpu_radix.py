@@ -16,10 +16,10 @@ from heron.analysis.fusion.sort_keys import Key
 from heron.analysis.indexing.expr import Const, Expr
 from heron.codegen.elemental import Value
 from heron.codegen.emitters.base import Frame
-from heron.codegen.emitters.loops import for_, item_loop
+from heron.codegen.emitters.loops import for_
 from heron.codegen.emitters.sort.code import SortCode
 from heron.codegen.emitters.sort.keys import emit_key
-from heron.codegen.ir.types import I64, INDEX, scalar_type
+from heron.codegen.ir.types import I64, INDEX
 from heron.codegen.kernel import Kernel, Launch
 from heron.records import dataclass
 
@@ -35,12 +35,9 @@ def is_worth(sort: SortCode, keys: Sequence[Key]) -> bool:
 
 def emit(frame: Frame, sort: SortCode, keys: Sequence[Key]) -> Kernel:
     """The kernel. A work item is a row."""
-    rows = sort.rows
-    frame.outputs = item_loop(
-        frame, rows, 0, rows, frame.outputs, lambda row, t: RadixRow(sort, keys, frame, row).sort(t)
-    )
+    sort.each_row(frame, lambda row, t, scratch: RadixRow(sort, keys, frame, row, scratch).sort(t))
     bits = " and ".join(str(k.bits) for k in keys)
-    return frame.finish(Launch(work_items=rows), "sort", {"form": f"radix sort of {sort.length} by {bits} bits"})
+    return frame.finish(Launch(work_items=sort.rows), "sort", {"form": f"radix sort of {sort.length} by {bits} bits"})
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,15 +55,13 @@ class _Digits:
 class RadixRow:
     """Sorts one row. The counts are [digits, 256]: how many elements have which value of which byte.
 
-    ``scratch``: arrays for the row's elements, of whose first dimension one place is used; arrays of its own unless
-    given.
+    ``scratch``: arrays for the row's elements; made unless given.
     """
 
     def __init__(
-        self, sort: SortCode, keys: Sequence[Key], frame: Frame, row: Expr, scratch: Sequence[SSAValue] | None = None
+        self, sort: SortCode, keys: Sequence[Key], frame: Frame, row: Expr, scratch: Sequence[SSAValue]
     ) -> None:
-        types = [scalar_type(o.shape.element_type) for o in sort.i.operands]
-        self.scratch = [frame.scratch(t, 1, sort.length) for t in types] if scratch is None else scratch
+        self.scratch = scratch or sort.scratch(frame)
         self.s, self.frame, self.e, self.row = sort, frame, frame.e, row
         self.n = sort.length
         self.keys: list[_Digits] = []
@@ -148,16 +143,15 @@ class RadixRow:
             place = self.e.read(counts, at)
             counts = self.e.insert(b.op(arith.AddiOp, place, b.integer(1, I64)), counts, at)
             free = self._position(b.op(arith.IndexCastOp, place, type=INDEX))
-            return [counts, *(self.e.insert(v, s, (Const(0), free)) for v, s in zip(element, scratch, strict=True))]
+            there = self.s.scratch_index(free)
+            return [counts, *(self.e.insert(v, s, there) for v, s in zip(element, scratch, strict=True))]
 
         counts, *scratch = for_(self.frame, zero, length, [counts, *scratch], out)
 
         def back(position: SSAValue, carried: Sequence[SSAValue]) -> list[SSAValue]:
             p = self._position(position)
-            index = self.s.index(self.frame, self.row, p)
-            return [
-                self.e.insert(self.e.extract(s, (Const(0), p)), t, index) for t, s in zip(carried, scratch, strict=True)
-            ]
+            index, there = self.s.index(self.frame, self.row, p), self.s.scratch_index(p)
+            return [self.e.insert(self.e.extract(s, there), t, index) for t, s in zip(carried, scratch, strict=True)]
 
         return [counts, *for_(self.frame, zero, length, tensors, back), *scratch]
 
