@@ -108,10 +108,25 @@ def _into_arena(blocks: Sequence[Block]) -> int:
 
 _Order = Callable[[Block], tuple[int, int, int]]
 
+
+def _largest_first(b: Block) -> tuple[int, int, int]:
+    return -b.size, -b.span, b.intervals[0][0]
+
+
+def _last_first(b: Block) -> tuple[int, int, int]:
+    return -b.intervals[-1][1], -b.size, 0
+
+
+def _first_first(b: Block) -> tuple[int, int, int]:
+    return b.intervals[0][0], -b.size, 0
+
+
 _ORDERS: list[_Order] = [
-    lambda b: (-b.size, -b.span, b.intervals[0][0]),
+    _largest_first,
     lambda b: (-b.size * b.span, b.intervals[0][0], 0),
     lambda b: (-b.span, -b.size, b.intervals[0][0]),
+    _last_first,
+    _first_first,
 ]
 
 
@@ -152,12 +167,13 @@ def _peak(blocks: Sequence[Block]) -> tuple[int, int]:
 
 
 def _shelving(blocks: Sequence[Block]) -> Iterator[_Order]:
-    """Orders in which to try blocks for shelves: largest first, or before that those that live at the peak."""
-    yield _ORDERS[0]
+    """Orders in which to try blocks for shelves: largest first, along time (a chain of values, each made of the one
+    before, then lies by turns on a shelf and in the arena), or first those that live at the peak."""
+    yield _largest_first
+    yield _last_first
     tick = _peak_tick(blocks)
     yield lambda b: (-any(a <= tick <= z for a, z in b.intervals), -b.size, -b.span)
-    yield _ORDERS[1]
-    yield _ORDERS[2]
+    yield _first_first
 
 
 def _onto_shelves(blocks: Sequence[Block], shelves: Sequence[Shelf], by: _Order) -> list[Block]:

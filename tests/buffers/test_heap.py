@@ -57,3 +57,17 @@ def test_thousands_of_blocks_stay_near_the_peak() -> None:
 def test_the_largest_does_not_take_the_shelf_from_what_lives_at_the_peak() -> None:
     given = [Block(128, [(5, 8)]), Block(192, [(2, 3)]), Block(128, [(3, 6)])]
     assert pack(given, [Shelf(192, [(7, 9)])]) == 192
+
+
+@given(st.lists(st.integers(1, 4), min_size=2, max_size=12))
+def test_a_chain_of_values_needs_no_more_than_one_beside_an_output(sizes: list[int]) -> None:
+    """Each is made of the one before: by turns they lie in the output, which begins last, and in the arena."""
+    chain = [Block(64 * size, [(n, n + 1)]) for n, size in enumerate(sizes)]
+    largest = max(b.size for b in chain)
+    assert pack(chain, [Shelf(largest, [(len(sizes), len(sizes))])]) <= largest
+
+
+def test_the_largest_first_is_not_always_best() -> None:
+    lives = [(192, 0, 4), (192, 2, 6), (128, 0, 1), (128, 5, 7), (192, 4, 7), (192, 7, 9)]
+    given = [Block(size, [(first, last)]) for size, first, last in lives]
+    assert pack(given) == peak_of(given) == 576
