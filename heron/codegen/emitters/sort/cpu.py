@@ -53,11 +53,9 @@ class MergedRow:
         """The tensors with the row in order."""
         b = self.e.b
         zero, length = b.integer(0), b.integer(self.n)
-        row = list(tensors)
-        if self.is_apart:
-            row = self.s.scratch(self.frame)
-            row = for_(self.frame, zero, length, row, lambda p, t: self._copy(tensors, self._home, t, self._place, p))
-        row = for_(self.frame, zero, length, row, self._run, b.integer(RUN))
+        given = tensors if self.is_apart else None
+        row = self.s.scratch(self.frame) if self.is_apart else list(tensors)
+        row = for_(self.frame, zero, length, row, lambda start, t: self._run(given, start, t), b.integer(RUN))
         if self.passes:
             left = self.scratch or self.s.scratch(self.frame)
             row = for_(self.frame, zero, b.integer(self.passes), [*row, *left], self._pass)[: len(row)]
@@ -93,13 +91,13 @@ class MergedRow:
 
     # -- insertion
 
-    def _run(self, start: SSAValue, row: Sequence[SSAValue]) -> list[SSAValue]:
-        """Elements `start` to `start + RUN` of the row, put in order."""
+    def _run(self, given: Sequence[SSAValue] | None, start: SSAValue, row: Sequence[SSAValue]) -> list[SSAValue]:
+        """Elements `start` to `start + RUN` of the row, put in order; they come from ``given`` if they lie there."""
         b = self.e.b
         end = b.op(arith.MinSIOp, b.op(arith.AddiOp, start, b.integer(RUN)), b.integer(self.n))
 
         def insert(position: SSAValue, row: Sequence[SSAValue]) -> list[SSAValue]:
-            values = self._read(row, self._place(position))
+            values = self._read(row if given is None else given, self._home(position))
             place, moved = self._make_room(values, start, position, row)
             return self._write(values, moved, self._place(place))
 
