@@ -126,7 +126,7 @@ def schedule() -> Pipeline:
             Late("copies.double_buffer_loop_unrolling", {"while"}, least_bytes=4096),
             CopyInsertion(),
             Late("copies.copy_fusion", {"copy"}, join=False),
-            MemoryScheduler(cache=1 << 20),
+            MemoryScheduler(cache=1 << 20, splits=0.05),
             # does nothing unless memory is short: what is left to save costs time
             Rematerialization(limit="machine"),
         ],

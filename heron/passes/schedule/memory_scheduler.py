@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from functools import partial
+
 from heron.analysis.graph.call_graph import CallGraph
 from heron.analysis.graph.dataflow import Dataflow
 from heron.buffers.assign import assign
@@ -16,6 +18,7 @@ from heron.passes.schedule.model.around_peak import improve
 from heron.passes.schedule.model.groups import grouped
 from heron.passes.schedule.model.orders import dfs_order, eager, late, list_order, post_order
 from heron.passes.schedule.model.peaks import Peaks, beyond, peak
+from heron.passes.schedule.model.plan import LEAST, Plan
 from heron.passes.schedule.model.steps import Places, Steps, steps_of
 from heron.records import dataclass
 
@@ -35,6 +38,8 @@ class MemoryScheduler(Pass):
     buffers, and the one with less scratch memory is kept. Control edges are honoured. ``order`` names one of them to be
     taken without comparing with the others. ``cache``: where a computation makes more bytes than this, steps whose
     operands live on anyway wait until their results are needed, so that these are still in caches then (0: never).
+    ``splits``: kernels with several outputs that hold too much at the peak are divided, the later of two computing what
+    is needed later, for up to that part of a computation's estimated time. Nothing that takes long is computed twice.
     Computations with several callers are cloned first.
 
     HloModule example
@@ -53,24 +58,37 @@ class MemoryScheduler(Pass):
     name = "memory-scheduler"
     order: str = ""
     cache: int = 0
+    splits: float = 0.0
 
     def run(self, module: Module, ctx: PassContext) -> bool:
-        flattened, before = FlattenCallGraph().run(module, ctx), module.schedule
+        changed, before = FlattenCallGraph().run(module, ctx), module.schedule
+        plan = self._plan(module)
+        if self.splits and plan.needed >= LEAST and plan.has_several_outputs:
+            from heron.passes.schedule.model.less_at_once import less_at_once  # for some programs alone
+
+            plan, divided = less_at_once(module, plan, partial(self._plan, module), self.splits, ctx)
+            changed |= divided
+        for subject, plain, after, reason in plan.decisions:
+            ctx.decide(True, reason, subject=subject, cost_before=plain, cost_after=after)
+        module.schedule = plan.schedule
+        return changed or before != plan.schedule
+
+    def _plan(self, module: Module) -> Plan:
+        """An order for every computation that runs."""
         graph = CallGraph(module)
         flow = Dataflow(module, graph)
         places = Places(flow)
-        peaks: dict[Computation, int] = {}
-        schedule: dict[Computation, list[Instruction]] = {}
+        plan = Plan(flow, places)
         for c in reversed(graph.sequential()):
-            steps = steps_of(c, flow, places, peaks)
-            order, peaks[c], (plain, reason), rival = self._best(steps)
-            schedule[c] = steps.expand(order)
+            steps = steps_of(c, flow, places, plan.peaks)
+            order, plan.peaks[c], (plain, reason), rival = self._best(steps)
+            plan.schedule[c] = steps.expand(order)
             if rival is not None:
-                reason += _compare(module, schedule, c, steps.expand(rival))
-            ctx.decide(True, reason, subject=c.name, cost_before=plain, cost_after=peaks[c])
-        changed = flattened or before != schedule
-        module.schedule = schedule
-        return changed
+                told, is_better = _compare(module, plan.schedule, c, steps.expand(rival))
+                reason, order = reason + told, rival if is_better else order
+            plan.steps[c], plan.orders[c] = steps, order
+            plan.decisions.append((c.name, plain, plan.peaks[c], reason))
+        return plan
 
     def _best(self, steps: Steps) -> tuple[list[int], int, tuple[int, str], list[int] | None]:
         """The order of least need, its bytes at the peak; those of the plain order, and the reason; another order that
@@ -127,7 +145,7 @@ def _rival(steps: Steps, order: list[int], tried: list[list[int]]) -> list[int] 
 
 def _compare(
     module: Module, schedule: dict[Computation, list[Instruction]], c: Computation, rival: list[Instruction]
-) -> str:
+) -> tuple[str, bool]:
     """Give buffers to both orders of the entry, the last computation to be scheduled, and keep the better one."""
     module.schedule = schedule
     plain = assign(module).temp_bytes
@@ -135,8 +153,8 @@ def _compare(
     scratch = assign(module).temp_bytes
     if scratch >= plain:
         schedule[c] = own
-        return f"; {plain} B of scratch memory, {scratch} B in another order"
-    return f"; but in another order {scratch} B of scratch memory instead of {plain} B"
+        return f"; {plain} B of scratch memory, {scratch} B in another order", False
+    return f"; but in another order {scratch} B of scratch memory instead of {plain} B", True
 
 
 def _is_chain(steps: Steps) -> bool:

@@ -90,10 +90,15 @@ def peak(steps: Steps, order: Sequence[int]) -> Peaks:
 def beyond(steps: Steps, order: Sequence[int]) -> int:
     """The bytes held at most beyond the memory of outputs, where only values that are gone before a larger output
     begins, or that an output is computed over, lie there."""
+    return top_beyond(steps, order)[1]
+
+
+def top_beyond(steps: Steps, order: Sequence[int]) -> tuple[int, int]:
+    """The place in `order` where that is so, and the bytes."""
     found = course(steps, order)
     less = _in_outputs(steps, order, found.last)
     at = _top(steps, order, found, less, set())
-    return found.held[at] - less[at]
+    return at, found.held[at] - less[at]
 
 
 def _in_outputs(steps: Steps, order: Sequence[int], last: Sequence[int]) -> list[int]:
