@@ -104,7 +104,7 @@ class Compilation:
         module = self.scheduled
         with self.trace.stage("buffers"):
             m = self.machine
-            return assign(module, alignment=m.alignment, scratch_bytes=m.scratch_bytes)
+            return assign(module, alignment=m.alignment, scratch_bytes=m.scratch_bytes, scratch_over=m.scratch_over)
 
     @cached_property
     def lowered(self) -> LoweredProgram:

@@ -51,6 +51,10 @@ class Machine(ABC):
         """The scratch memory of an instruction while it runs."""
         return 0
 
+    def scratch_over(self, i: Instruction) -> Instruction | None:
+        """The operand that its scratch memory may lie over where nothing else needs that."""
+        return None
+
     # `build`, `text`, `cubin`, `code_keys`, `lower` and `steps_text` use up the MLIR of the kernels
     @abstractmethod
     def build(self, lowered: LoweredProgram, info: ProgramInfo) -> Executable:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import field
 
 from heron.analysis.graph.alias import AliasSets, Clash
@@ -22,8 +22,9 @@ from heron.records import dataclass
 
 #: bytes between which buffers begin, by kind of target: a cache line
 ALIGNMENT = {"cpu": 64, "gpu": 128}
-#: bytes an instruction needs while it runs
+#: bytes an instruction needs while it runs, and the operand that they may lie over where nothing else needs that
 ScratchBytes = Callable[[Instruction], int]
+ScratchOver = Callable[[Instruction], Instruction | None]
 
 
 def assign(
@@ -32,6 +33,7 @@ def assign(
     alignment: int = 64,
     reuse_outputs: bool = True,
     scratch_bytes: ScratchBytes = lambda _: 0,
+    scratch_over: ScratchOver = lambda _: None,
 ) -> BufferAssignment:
     """Give every value of `module` its place. The module needs a schedule and must have been through copy-insertion.
 
@@ -39,6 +41,7 @@ def assign(
         alignment: offsets in temp are multiples of this, but those of small values (see `heap.unit_of`).
         reuse_outputs: whether temporaries may lie in an output's memory while the output is not yet there.
         scratch_bytes: memory an instruction needs while it runs, beside its operands and its result.
+        scratch_over: an operand that may be overwritten by that, if it is not needed any more.
 
     Raises BUF003 (no schedule, or an old one), BUF005 (two values that must share a buffer live at once: the module has
     not been through copy-insertion), BUF006 (aliases of arrays that are not there, differ in size, or are
@@ -58,7 +61,7 @@ def assign(
             raise _unresolved(f, clash)
     for source, target in in_step:
         sets.join(source, target)
-    return _lay_out(module, flow, sets, alignment, reuse_outputs, scratch_bytes)
+    return _lay_out(module, flow, sets, alignment, reuse_outputs, scratch_bytes, scratch_over)
 
 
 def _unresolved(f: Flow, clash: Clash) -> HeronError:
@@ -145,12 +148,14 @@ def _lay_out(
     alignment: int,
     reuse_outputs: bool,
     scratch_bytes: ScratchBytes,
+    scratch_over: ScratchOver,
 ) -> BufferAssignment:
     found = BufferAssignment(module, flow, sets, [], {}, [], alignment=alignment)
     spaces: dict[int, _Space] = {}
     numbers = {out: n for n, out in enumerate(flow.outputs)}
     beside = Asynchronous(sets.liveness.timeline)
-    for standing, values in sets.sets().items():
+    members = sets.sets()
+    for standing, values in members.items():
         size = max(v.size for v in values)
         holds = sets.holds(standing)
         starts = beside.starts(values)
@@ -170,16 +175,35 @@ def _lay_out(
         if own.kind == "output" and reuse_outputs and size:
             space.shelves.append((Shelf(size, intervals), own))
     timeline = sets.liveness.timeline
+    over: dict[Instruction, tuple[Value, int]] = {}
     for i in timeline.order:
         size = scratch_bytes(i)
         if size:
-            window = beside.window(i) or (timeline.start[i], timeline.end[i])
-            block = Block.of(size, [window], alignment)
+            window = beside.window(i)
+            operand = scratch_over(i) if window is None else None
+            given = flow.at[operand] if operand is not None else None
+            if isinstance(given, Value) and given.size >= size and _is_free_after(given, i, sets, members):
+                over[i] = given, size
+                continue
+            block = Block.of(size, [window or (timeline.start[i], timeline.end[i])], alignment)
             spaces.setdefault(0, _Space()).scratch.append((block, i))
     for number in sorted(spaces):
         _lay_out_temporaries(found, number, spaces[number], beside)
+    for i, (given, size) in over.items():
+        place = found.slices[given]
+        found.scratch[i] = Slice(place.allocation, place.offset, size)
     found.outputs += [found.slices[out] for out in flow.outputs]
     return found
+
+
+def _is_free_after(v: Value, i: Instruction, sets: AliasSets, members: Mapping[Value, list[Value]]) -> bool:
+    """Whether nothing needs the buffer of `v` when `i` has run, until another value lies there."""
+    timeline = sets.liveness.timeline
+    start, end = timeline.start[i], timeline.end[i]
+    standing = sets.find(v)
+    if any(x.is_given or x.memory_space for x in members[standing]):
+        return False
+    return all(last <= end for first, last, _ in sets.holds(standing) if first <= end and start <= last)
 
 
 def _first_tick(hold: tuple[int, int, Value]) -> int:

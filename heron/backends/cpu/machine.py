@@ -62,6 +62,9 @@ class CpuMachine(Machine):
         """Functions of the inline library that the kernels written so far call."""
         return set()
 
+    def scratch_over(self, i: Instruction) -> Instruction | None:
+        return i.operands[0] if i.opcode == "fft" else None  # each line is read before it is written
+
     def scratch_bytes(self, i: Instruction) -> int:
         if i.opcode == "fft":
             from heron.backends.calls.fft import scratch_bytes
