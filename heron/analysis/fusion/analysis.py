@@ -15,6 +15,7 @@ from heron.analysis.fusion import reduction, transpose
 from heron.analysis.fusion.cuts import Cuts, are_slices, cuts_of
 from heron.analysis.fusion.fusion import Fusion, as_fusion, row_major
 from heron.analysis.fusion.in_place import updates
+from heron.analysis.fusion.long_elements import has_long_elements
 from heron.analysis.fusion.prefix_scan import Scan, scan_of
 from heron.analysis.fusion.products import as_reduction
 from heron.analysis.fusion.reduce_order import in_any_order
@@ -170,7 +171,10 @@ def _in_parts(fusion: Fusion, target: Target | None, least: int) -> FusionAnalys
 
 
 def _after_hero(fusion: Fusion, target: Target | None, least: int) -> FusionAnalysis | None:
-    least = max([least, *map(_least_reduced, fusion.computation.instructions)])
+    if _is_on_cpu(target, least) and any(map(_has_long_elements, fusion.computation.instructions)):
+        least = 2
+    else:
+        least = max([least, *map(_least_reduced, fusion.computation.instructions)])
     found = next((found for o in fusion.outputs for found in _heroes(o.instruction, least)), None)
     if found is None:
         return None
@@ -242,6 +246,15 @@ def elementwise(fusion: Fusion, strided: bool = False) -> FusionAnalysis:
 _KINDS: tuple[Callable[[Fusion, Target | None, int], FusionAnalysis | None], ...] = (
     _sort, _selected, _rowwise, _in_parts, _after_hero, _in_place, _turned, _by_elements,
 )  # fmt: skip
+
+
+def _is_on_cpu(target: Target | None, least: int) -> bool:
+    """Whether a question is about a CPU's kernel."""
+    return least == MIN_REDUCED_ON_CPU if target is None else not target.is_gpu
+
+
+def _has_long_elements(i: Instruction) -> bool:
+    return i.opcode == "reduce" and has_long_elements(i)
 
 
 def _least_reduced(i: Instruction) -> int:

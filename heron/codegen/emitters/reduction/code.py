@@ -146,11 +146,17 @@ class Cut:
 
 @dataclass(frozen=True, slots=True)
 class Walk:
-    """A reduction and the loops over its arrays, outermost first."""
+    """A reduction and the loops over its arrays, outermost first. ``across``: not in the order of memory."""
 
     reduction: ReductionCode
     axes: tuple[Axis, ...]
     cut: Cut | None = None
+    across: bool = False
+
+    @property
+    def along_rows(self) -> bool:
+        """Whether the innermost loop is over what is reduced."""
+        return not self.axes or self.axes[-1].reduced
 
 
 def source_index(reduction: Reduction, axes: Sequence[Axis], variables: Sequence[Expr]) -> list[Expr]:

@@ -3,17 +3,20 @@
 A work item is one result. A sum runs in registers, and since it may be reassociated LLVM keeps several vectors of
 partial sums. A combination LLVM knows nothing of (the position of a maximum) keeps a tile of partial results instead:
 neighbouring elements join neighbouring partial results, which vectorises, and halves of the tile are merged at the end.
+Rows of few elements that take long are walked like columns (`analysis.fusion.long_elements`).
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from functools import partial
 
 from xdsl.dialects import tensor
 from xdsl.dialects.builtin import TensorType
 from xdsl.ir import SSAValue
 
+from heron.analysis.fusion.long_elements import FEWEST_RESULTS, has_long_elements
 from heron.analysis.fusion.output_boxes import Piece
 from heron.analysis.indexing.expr import Const, Expr
 from heron.analysis.indexing.hlo_maps import Index, delinearize
@@ -44,6 +47,7 @@ LEAST_ITEMS = 64
 
 def emit(frame: Frame, walks: Sequence[Walk], pieces: Sequence[Piece]) -> Kernel:
     """The kernel of reductions and pieces, each with separate work items."""
+    walks = [_across(walk) for walk in walks]
     plans = [plan_piece(frame, piece) for piece in pieces]
     counts = [_work_items(frame, walk) for walk in walks]
     total, first = sum(counts) + sum(plan.items for _, plan in plans), 0
@@ -55,19 +59,25 @@ def emit(frame: Frame, walks: Sequence[Walk], pieces: Sequence[Piece]) -> Kernel
     return frame.finish(Launch(work_items=total), "reduce", {"form": " and ".join(forms)})
 
 
+def _across(walk: Walk) -> Walk:
+    """The walk with the results along the last kept axis side by side, where a row is one of few long elements."""
+    kept = [a for a in walk.axes if not a.reduced]
+    if not walk.along_rows or walk.cut is not None or walk.reduction.side or not kept:
+        return walk
+    if kept[-1].length < FEWEST_RESULTS or not any(map(has_long_elements, walk.reduction.reduces)):
+        return walk
+    return replace(walk, axes=(*(a for a in walk.axes if a is not kept[-1]), kept[-1]), across=True)
+
+
 def _work_items(frame: Frame, walk: Walk) -> int:
-    if _along_rows(walk):
+    if walk.along_rows:
         return walk.reduction.rows // _rows_together(frame, walk)
     return narrow_items(walk) if walk.axes[-1].length <= NARROW else column_items(walk)
 
 
-def _along_rows(walk: Walk) -> bool:
-    return not walk.axes or walk.axes[-1].reduced
-
-
 def _emitted(frame: Frame, walk: Walk, first: int, total: int) -> str:
     """Emits a reduction whose work items begin at `first` of `total`; tells its form."""
-    if _along_rows(walk):
+    if walk.along_rows:
         return _rows(frame, walk, first, total)
     emit_columns = narrow_columns if walk.axes[-1].length <= NARROW else columns
     return emit_columns(frame, walk, first, total)

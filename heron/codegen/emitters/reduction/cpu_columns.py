@@ -68,8 +68,9 @@ def columns(frame: Frame, walk: Walk, first: int, total: int) -> str:
     width, tile = _widths(reduction)
     tiles = -(-length // width)
     items = tiles * shape.outer_items
-    # whole items are loops of known length, without rests: shorter code than a loop up to a bound
-    unit = 1 if length % width else width
+    # whole items are loops of known length, without rests: shorter code than a loop up to a bound. LLVM makes no
+    # vectors of such a loop if it reads memory at steps of 5 or 7
+    unit = 1 if length % width or walk.across else width
     work = _Columns(frame, walk, shape, min(length, tile), unit)
     inits = [frame.outputs[n] for n in (*reduction.side, *reduction.after)]
     if tiles == 1:
@@ -105,7 +106,7 @@ def columns(frame: Frame, walk: Walk, first: int, total: int) -> str:
             begin, end = _bounds(frame, from_item, to_item, tiles)
             results = for_(frame, begin, end, inits, part_of)
     _store(frame, reduction, results)
-    return f"columns of {reduction.row}, up to {work.tile} at a time"
+    return f"{'rows' if walk.across else 'columns'} of {reduction.row}, up to {work.tile} at a time"
 
 
 def _widths(reduction: ReductionCode) -> tuple[int, int]:
