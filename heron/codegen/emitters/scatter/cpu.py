@@ -14,7 +14,8 @@ from xdsl.ir import SSAValue
 from heron.analysis.fusion.scatter import Scatter
 from heron.analysis.indexing.expr import Const, Expr
 from heron.analysis.indexing.hlo_maps import Index
-from heron.codegen.elemental import Value
+from heron.codegen.elemental.float_pick import pick, picks
+from heron.codegen.elemental.values import scalar_of
 from heron.codegen.emitters.base import Frame
 from heron.codegen.emitters.loops import item_loop
 from heron.codegen.emitters.scatter.code import combine, place_of
@@ -22,8 +23,6 @@ from heron.codegen.kernel import Kernel, Launch
 from heron.hlo.facts import combiner
 from heron.hlo.ir.instruction import Instruction
 
-#: the comparisons of an update with an extremum that hold where it may change that, by the op that combines them
-_MAY_CHANGE = {"maximum": "uge", "minimum": "ule"}
 #: window elements a work item takes at least
 MIN_PART = 64
 
@@ -57,8 +56,11 @@ def emit(frame: Frame, s: Scatter) -> Kernel:
             at = e.simplify(tuple(index))
             where, _ = place_of(e, s, at)
             values = [e.value(u, at) for u in s.updates]
-            changes = None if prod(window_sizes) > 1 else _changes(frame, s, values, tensors, where)
-            return e.guarded(changes, tensors, lambda: combine(frame, s, where, values, tensors))
+            opcode = combiner(s.i.to_apply) or ""
+            if not picks(opcode, s.updates[0].shape.element_type):
+                return combine(frame, s, where, values, tensors)
+            current, value = e.extract(tensors[0], where), scalar_of(values[0])
+            return [e.insert(pick(e, opcode, scalar_of(current), value), tensors[0], where)]
 
         def inside(_: Index, tensors: Sequence[SSAValue]) -> list[SSAValue]:
             return e.loop(window_sizes, tensors, element) if window_sizes else element((), tensors)
@@ -68,22 +70,6 @@ def emit(frame: Frame, s: Scatter) -> Kernel:
     if prod(s.sizes):
         frame.outputs[:] = item_loop(frame, parts, 0, parts, frame.outputs, all_updates)
     return frame.finish(Launch(work_items=parts), "scatter", {"parts": str(parts)})
-
-
-def _changes(
-    frame: Frame, s: Scatter, values: Sequence[Value], tensors: Sequence[SSAValue], where: Index
-) -> SSAValue | None:
-    """Whether an update may change the extremum that it is combined with; None where that is not worth a test.
-
-    After some updates few do. To find the extremum of floats, zeros by sign and NaN included, takes long.
-    """
-    t = s.updates[0].shape.element_type
-    predicate = _MAY_CHANGE.get(combiner(s.i.to_apply) or "")
-    if predicate is None or not t.is_float or t.bits < 32:
-        return None
-    value, current = values[0], frame.e.extract(tensors[0], where)
-    assert isinstance(value, SSAValue) and isinstance(current, SSAValue)
-    return frame.e.b.cmpf(predicate, value, current)
 
 
 def _window_parts(s: Scatter) -> tuple[int, int]:
