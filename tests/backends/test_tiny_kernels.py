@@ -102,6 +102,29 @@ def test_a_decision_for_each_tiny_kernel_that_is_no_sum() -> None:
     assert len(found) == 1 and all(d.ok and "µs of a call" in d.reason for d in found)
 
 
+def test_what_a_kernel_computes_again_counts() -> None:
+    """Rounds of shortest paths in one kernel: each reads its row and its column of the round before."""
+
+    def round_(k: int) -> str:
+        return f"""
+  c{k} = f32[12,1] slice(x{k}), slice={{[0:12], [{k}:{k + 1}]}}
+  r{k} = f32[1,12] slice(x{k}), slice={{[{k}:{k + 1}], [0:12]}}
+  d{k} = f32[12] reshape(c{k})
+  s{k} = f32[12] reshape(r{k})
+  a{k} = f32[12,12] broadcast(d{k}), dimensions={{0}}
+  b{k} = f32[12,12] broadcast(s{k}), dimensions={{1}}
+  y{k} = f32[12,12] add(a{k}, b{k})
+  {"ROOT " if k == 2 else ""}x{k + 1} = f32[12,12] minimum(x{k}, y{k})"""
+
+    def program(rounds: int) -> str:
+        body = "".join(map(round_, range(3 - rounds, 3)))
+        return f"""HloModule m
+f {{ x{3 - rounds} = f32[12,12] parameter(0) {body} }}
+ENTRY e {{ x = f32[12,12] parameter(0) ROOT k = f32[12,12] fusion(x), kind=kLoop, calls=f }}"""
+
+    assert not is_shaped(program(3)) and is_shaped(program(1))
+
+
 def test_all_of_them_together_take_next_to_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
     assert (True, True) in modules(MIXED)
     monkeypatch.setattr(quick_code, "_TOGETHER", 0.0)

@@ -11,16 +11,20 @@ from __future__ import annotations
 import math
 from typing import TypeGuard
 
+from heron.analysis.cost.kernel import kernel_cost
 from heron.backends.cpu import parallel
 from heron.backends.lower import KernelUse, LoweredProgram
 from heron.codegen.elemental.reducer import is_reassociated
 from heron.codegen.ir.editing import ops_within
+from heron.hlo.ir.instruction import Instruction
 from heron.runtime.fortran import Call, Factored, Move, Pivots, Turn
 from heron.runtime.thunks import LapackThunk, Sequence, Thunk, WhileThunk, walk
 from heron.trace import Decision
 
 #: seconds of a call of the program that one kernel may take, and all of these kernels together
 _EACH, _TOGETHER = 0.5e-6, 2.5e-6
+#: operations that code made without care does a second
+_FLOPS_PER_SECOND = 4e9
 #: seconds of a multiplication in a small matrix
 _MULTIPLICATION = 1e-9
 #: steps on a matrix that are calls in the program
@@ -53,10 +57,15 @@ def _has_loops(t: Thunk) -> TypeGuard[LapackThunk]:
     return isinstance(t, LapackThunk) and not all(isinstance(step, _CALLS) for step in t.steps.steps)
 
 
+def _work(i: Instruction) -> float:
+    """Estimated time of the arithmetic of a fusion, what it computes again included: one number after the other."""
+    return kernel_cost(i).flops / _FLOPS_PER_SECOND if i.opcode == "fusion" else 0.0
+
+
 def _seconds(use: KernelUse) -> float:
     """Estimated time of a kernel in a call of the program; infinity for one that must be optimised, or that other code
     may call many times."""
     if use.kernel.parts or math.isinf(use.launches):
         return math.inf
-    seconds = parallel.seconds(use.instruction) * use.launches
+    seconds = max(parallel.seconds(use.instruction), _work(use.instruction)) * use.launches
     return math.inf if seconds < _EACH and any(map(is_reassociated, ops_within(use.kernel.module))) else seconds
