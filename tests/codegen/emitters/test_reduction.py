@@ -74,6 +74,15 @@ def test_any_range_of_column_items(shape: tuple[int, ...], dims: list[int], part
     check(source, [RNG.integers(-9, 9, shape).astype(np.float32)], parts=parts)
 
 
+@pytest.mark.parametrize(
+    ("shape", "items"), [((3000, 3000), 8), ((9000, 700), 6), ((500, 40_000), 40), ((9, 2000, 600), 9)]
+)
+def test_columns_of_a_large_source_are_shared_out_evenly(shape: tuple[int, ...], items: int) -> None:
+    """Stretches of memory are long, but three work items would keep one of two threads waiting."""
+    kernel = emit_fusion(root_fusion(program(shape, [len(shape) - 2])), "k", targets.get("cpu"))
+    assert kernel.launch.work_items == items
+
+
 def test_a_few_columns_share_what_is_computed_once() -> None:
     """Vectors of 3: one power an element, and the reduced loop is the innermost."""
     source = """HloModule m

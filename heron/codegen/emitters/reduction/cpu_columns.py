@@ -32,6 +32,8 @@ from heron.records import dataclass
 #: results of a work item; of large sources, the bytes of a source row it takes
 ITEM = 64
 ITEM_BYTES = 4096
+#: work items that a few threads can share out evenly
+FEWEST_ITEMS = 8
 #: bytes of the partial results that are kept at once
 TILE_BYTES = 16 << 10
 #: rows that are added to a partial result one after the other
@@ -57,7 +59,8 @@ class _Shape:
 
 def column_items(walk: Walk) -> int:
     """Work items of `columns`."""
-    shape, (width, _) = _Shape.of(walk.axes), _widths(walk.reduction)
+    shape = _Shape.of(walk.axes)
+    width, _ = _widths(walk.reduction, shape)
     return -(-shape.last.length // width) * shape.outer_items
 
 
@@ -65,7 +68,7 @@ def columns(frame: Frame, walk: Walk, first: int, total: int) -> str:
     """Emits a reduction along columns, whose work items begin at `first` of `total`; tells its form."""
     reduction, e, shape = walk.reduction, frame.e, _Shape.of(walk.axes)
     length = shape.last.length
-    width, tile = _widths(reduction)
+    width, tile = _widths(reduction, shape)
     tiles = -(-length // width)
     items = tiles * shape.outer_items
     # whole items are loops of known length, without rests: shorter code than a loop up to a bound. LLVM makes no
@@ -109,11 +112,17 @@ def columns(frame: Frame, walk: Walk, first: int, total: int) -> str:
     return f"{'rows' if walk.across else 'columns'} of {reduction.row}, up to {work.tile} at a time"
 
 
-def _widths(reduction: ReductionCode) -> tuple[int, int]:
-    """Results of a work item, and most that are kept at once: a multiple of it."""
+def _widths(reduction: ReductionCode, shape: _Shape) -> tuple[int, int]:
+    """Results of a work item, and most that are kept at once: a multiple of it.
+
+    A large source takes long stretches of memory, but each thread of a few should have as many columns as another one.
+    """
     kept = sum(t.byte_size for r in reduction.reducers for t in r.types)
     read = max(a.shape.element_type.byte_size or 1 for r in reduction.reducers for a in r.arrays)
-    width = max(ITEM, ITEM_BYTES // read) if is_large(reduction) else ITEM
+    width = ITEM
+    if is_large(reduction):
+        share = -(-shape.last.length * shape.outer_items // (FEWEST_ITEMS * ITEM)) * ITEM
+        width = max(ITEM, min(ITEM_BYTES // read, share))
     return width, max(1, TILE_BYTES // max(1, kept) // width) * width
 
 
