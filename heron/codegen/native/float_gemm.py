@@ -30,8 +30,8 @@ if TYPE_CHECKING:
     from heron.runtime.thunks import GemmThunk
 
 #: multiplications from which on threads share a product (20 µs: waking a thread takes 10), those a thread takes at a
-#: time, and work items there should be
-_SHARED, _PORTION, _ITEMS = 1 << 20, 1 << 18, 16
+#: time, and work items there should be; multiplications that are worth rearranging the same columns twice
+_SHARED, _PORTION, _ITEMS, _TWICE = 1 << 20, 1 << 18, 16, 1 << 22
 #: fewest rows of a block: what rearranging the columns costs is small beside their multiplications
 _BLOCK = 48
 #: the same where the matrix unit multiplies, some ten times as fast
@@ -56,7 +56,7 @@ class Sizes:
         right = (1, t.k) if t.rhs_transposed else (t.n, 1)
         parts = 2 if f.is_complex else 1
         n, k = parts * t.n, parts * t.k
-        block = block_of(f, t.batch, t.m, n)
+        block = block_of(f, t.batch, t.m, n, k)
         # the steps of a complex matrix along the dimensions whose parts are counted are those of half an element
         sizes = (t.m, n, k, parts * left[0], left[1], t.m * k, *right, t.k * n, n, t.m * n, block, int(t.adds))
         return Sizes(f, t.batch, sizes)
@@ -75,10 +75,16 @@ class Sizes:
         return max(1, _PORTION // max(1, self.values[FIELDS.index("block")] * k * self.f.columns))
 
 
-def block_of(f: Form, batch: int, m: int, n: int) -> int:
-    """Rows of a work item: all, unless there would be few work items."""
-    wanted = -(-(_UNIT_ITEMS if f.is_unit else _ITEMS) // (batch * -(-n // f.columns)))
+def block_of(f: Form, batch: int, m: int, n: int, k: int) -> int:
+    """Rows of a work item: all, unless there would be few work items. Items of a few threads are of about one size."""
+    panels = batch * -(-n // f.columns)
+    wanted = -(-(_UNIT_ITEMS if f.is_unit else _ITEMS) // panels)
     block = max(_UNIT_BLOCK if f.is_unit else _BLOCK, -(-m // wanted))
+    count = -(-m // block)
+    if panels == 1 and count % 2 and count < _ITEMS and not f.is_unit:
+        # an odd number of items leaves one of two threads waiting
+        count = count - 1 if count > 1 else 2 if m * n * k >= _TWICE and m >= 2 * f.rows else 1
+    block = -(-m // max(1, count))
     return min(max(m, 1), -(-block // f.rows) * f.rows)
 
 

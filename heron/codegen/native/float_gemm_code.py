@@ -128,7 +128,7 @@ class ProductWriter(TileWriter):
         f = self.f
         (base, a_next, a_row, a_group), (b, b_group), (out, c_row) = left, right, result
         columns, groups, begun = extent
-        is_whole = self.value(f"icmp eq i64 {columns}, {f.columns}")
+        is_wide = self.value(f"icmp ugt i64 {columns}, {f.columns // 2}")
         place = self.slot("i64")
         self.line(f"store i64 {chunk}, ptr {place}")
         with self.while_below(place, end) as row:
@@ -140,20 +140,18 @@ class ProductWriter(TileWriter):
             a = self.at(a, self.integer("mul", r, a_row), "i8")
             c = self.at(out, self.integer("mul", row, "%out.row"), f.word)
 
-            def call(shape: str, b: str, c: str, mask: str, a: str = a) -> None:
+            def call(shape: str, b: str, c: str, columns: str, a: str = a) -> None:
                 tile = self.value(f"load ptr, ptr {self.at('@tiles', shape, 'ptr')}")
                 left = f"ptr {a}, i64 {a_row}, i64 {a_group}"
                 right = f"ptr {b}, i64 {b_group}, i64 {groups}"
-                self.line(
-                    f"call void {tile}({left}, {right}, ptr {c}, i64 {c_row}, i1 {begun}, {self.mask_type} {mask})"
-                )
+                self.line(f"call void {tile}({left}, {right}, ptr {c}, i64 {c_row}, i1 {begun}, i64 {columns})")
 
-            with self.when(is_whole):
-                call(shape, b, c, "splat (i1 true)")
-            with self.unless(is_whole), self.loop(0, columns, f.lanes) as v:
+            # a narrow tile has too few sums to keep the processor busy: half of a wide one takes no longer
+            with self.when(is_wide):
+                call(shape, b, c, columns)
+            with self.unless(is_wide), self.loop(0, columns, f.lanes) as v:
                 narrow = self.integer("add", shape, len(self.heights))
-                mask = self.lanes_below(f.lanes, self.integer("sub", columns, v))
-                call(narrow, self.at(b, v, f.word), self.at(c, v, f.word), mask)
+                call(narrow, self.at(b, v, f.word), self.at(c, v, f.word), self.integer("sub", columns, v))
 
     def height(self, left: str) -> tuple[str, str]:
         """The number and the rows of the highest tile that the rows left fill."""
@@ -171,13 +169,6 @@ class ProductWriter(TileWriter):
         in_rows = self.value("icmp eq i64 %rhs.column, 1")
         few = self.value(f"icmp ule i64 {self.integer('sub', last, first)}, {_FEW}")
         return self.value(f"and i1 {is_whole}, {self.value(f'and i1 {in_rows}, {few}')}")
-
-    def lanes_below(self, lanes: int, count: str) -> str:
-        """A mask of the first `count` of some lanes."""
-        kind = f"<{lanes} x i64>"
-        one = self.value(f"insertelement {kind} poison, i64 {count}, i64 0")
-        all_ = self.value(f"shufflevector {kind} {one}, {kind} poison, <{lanes} x i32> zeroinitializer")
-        return self.value(f"icmp ult {kind} <{', '.join(f'i64 {n}' for n in range(lanes))}>, {all_}")
 
     def masked_load(self, place: str, lanes: int, mask: str) -> str:
         kind = f"<{lanes} x {self.f.stored}>"
@@ -208,22 +199,51 @@ class ProductWriter(TileWriter):
         """Copy a stretch of some rows into strips, one for each tile."""
         f = self.f
         side_by_side = self.value("icmp eq i64 %lhs.row, 1")
-        with self.when(side_by_side), self.loop(0, groups) as g, self.loop(0, rows, f.rows) as row:
-            wanted = self.lanes_below(8, self.integer("sub", rows, row))
-            parts: list[str] = []
-            for s in range(f.step):
-                n = self.integer("add", self.integer("mul", g, f.step), s)
-                there = self.value(f"icmp ult i64 {n}, {length}")
-                mask = self.value(f"select i1 {there}, <8 x i1> {wanted}, <8 x i1> zeroinitializer")
-                place = self.at(self.at(start, self.integer("mul", n, "%lhs.k"), f.stored), row, f.stored)
-                parts.append(self.masked_load(place, 8, mask))
-            strip = self.integer("udiv", row, f.rows)
-            target = self.at(self.strips, self.at_strip(strip, g, 0), f.word)
-            self.line(f"store <{8 * f.step} x {f.stored}> {self.together(parts, 8)}, ptr {target}, align 4")
+        is_full = "false" if f.step > 1 else self.value(f"icmp eq i64 {rows}, {f.rows * _STRIPS}")
+        with self.when(side_by_side), self.when(is_full), self.loop(0, groups) as g:
+            self.pack_full(self.at(start, self.integer("mul", g, "%lhs.k"), f.stored), g)
+        is_partial = self.value(f"xor i1 {is_full}, true")
+        with self.when(side_by_side), self.when(is_partial):
+            strips = self.integer("udiv", rows, f.rows)
+            done = self.integer("mul", strips, f.rows)
+            rest = self.lanes_below(8, self.integer("sub", rows, done))
+            with self.loop(0, groups) as g:
+                with self.loop(0, strips) as strip:
+                    self.pack_strip(start, strip, self.integer("mul", strip, f.rows), g, length, self.lanes_of_strip)
+                with self.when(self.value(f"icmp ne i64 {done}, {rows}")):
+                    self.pack_strip(start, strips, done, g, length, rest)
         with self.unless(side_by_side), self.loop(0, groups) as g, self.loop(0, rows) as row:
             place = self.at(start, self.integer("mul", row, "%lhs.row"), f.stored)
             strip, r = self.integer("udiv", row, f.rows), self.integer("urem", row, f.rows)
             self.fetch_group(place, "%lhs.k", self.at(self.strips, self.at_strip(strip, g, r), f.word), g, length)
+
+    def pack_full(self, start: str, g: str) -> None:
+        """Copy a group of as many rows as strips have room for."""
+        f = self.f
+        places = [self.at(start, strip * f.rows, f.stored) for strip in range(_STRIPS)]
+        rows = [self.masked_load(place, 8, self.lanes_of_strip) for place in places]
+        for strip, row in enumerate(rows):
+            target = self.at(self.strips, self.at_strip(str(strip), g, 0), f.word)
+            self.line(f"store <8 x {f.stored}> {row}, ptr {target}, align 4")
+
+    def pack_strip(self, start: str, strip: str, row: str, g: str, length: str, wanted: str) -> None:
+        """Copy a group of the rows of a strip that are `wanted`, from `row` on."""
+        f = self.f
+        parts: list[str] = []
+        for s in range(f.step):
+            n, mask = self.integer("add", self.integer("mul", g, f.step), s), wanted
+            if s:
+                there = self.value(f"icmp ult i64 {n}, {length}")
+                mask = self.value(f"select i1 {there}, <8 x i1> {wanted}, <8 x i1> zeroinitializer")
+            place = self.at(self.at(start, self.integer("mul", n, "%lhs.k"), f.stored), row, f.stored)
+            parts.append(self.masked_load(place, 8, mask))
+        target = self.at(self.strips, self.at_strip(strip, g, 0), f.word)
+        self.line(f"store <{8 * f.step} x {f.stored}> {self.together(parts, 8)}, ptr {target}, align 4")
+
+    @property
+    def lanes_of_strip(self) -> str:
+        """The mask of a strip's rows, among the 8 that it has room for."""
+        return f"<{', '.join(f'i1 {int(n < self.f.rows)}' for n in range(8))}>"
 
     def at_strip(self, strip: str, g: str, r: str | int) -> str:
         group = self.integer("add", self.integer("mul", strip, GROUPS), g)
@@ -257,10 +277,6 @@ class ProductWriter(TileWriter):
                 self.pack_row(start, g, length, masks)
         with self.unless(in_rows):
             self.pack_crosswise(start, columns, length, groups)
-
-    def left(self, columns: str, v: int) -> str:
-        """The number of columns from vector `v` on."""
-        return self.value(f"call i64 @llvm.usub.sat.i64(i64 {columns}, i64 {v * self.f.lanes})")
 
     def pack_row(self, start: str, g: str, length: str, masks: list[str]) -> None:
         f = self.f

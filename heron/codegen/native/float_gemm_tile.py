@@ -23,7 +23,7 @@ class TileWriter(Function):
         #: rows of a tile: as many as there are registers for, and what the rows left over at the end are cut into
         self.heights = (f.rows, 4, 2, 1)
         self.shapes = [(rows, vectors) for vectors in (f.vectors, 1) for rows in self.heights]
-        self.signature = f"ptr, i64, i64, ptr, i64, i64, ptr, i64, i1, {self.mask_type}"
+        self.signature = "ptr, i64, i64, ptr, i64, i64, ptr, i64, i1, i64"
 
     def tiles_text(self) -> str:
         """The functions of tiles."""
@@ -56,9 +56,7 @@ class TileWriter(Function):
             self.products(places, sums, first, last)
         self.keep(sums)
         pointers = "ptr %a, i64 %a.row, i64 %a.group, ptr %b, i64 %b.group, i64 %groups, ptr %c, i64 %c.row"
-        return self.function(
-            f"void {self.tile_name(rows, vectors)}({pointers}, i1 %add, {self.mask_type} %mask) nounwind"
-        )
+        return self.function(f"void {self.tile_name(rows, vectors)}({pointers}, i1 %add, i64 %columns) nounwind")
 
     def products(self, places: list[str], sums: list[list[str]], first: str, last: str) -> None:
         """Add the products of groups `first` to `last` to a tile's sums; ``places``: where its rows of the left are."""
@@ -106,17 +104,32 @@ class TileWriter(Function):
         return places
 
     def keep(self, sums: list[list[str]]) -> None:
-        """Store a tile, or add it to what is there; of one vector only the columns in the mask."""
+        """Store the columns that a tile has, or add them to what is there."""
         places = self.results(sums)
-        mask = f"{self.mask_type} %mask"
+        masks = [f"{self.mask_type} {self.lanes_from(v)}" for v in range(len(sums[0]))] * len(sums)
         with self.when("%add"):
-            for place, slot in places:
+            for (place, slot), mask in zip(places, masks, strict=True):
                 given = f"ptr {place}, i32 4, {mask}, {self.vector} zeroinitializer"
                 old = self.value(f"call {self.vector} @llvm.masked.load.{self.sum_name}.p0({given})")
                 total = self.value(f"load {self.vector}, ptr {slot}, align 64")
                 total = self.value(f"fadd {self.vector} {old}, {total}")
                 self.line(f"store {self.vector} {total}, ptr {slot}, align 64")
-        for place, slot in places:
+        for (place, slot), mask in zip(places, masks, strict=True):
             total = self.value(f"load {self.vector}, ptr {slot}, align 64")
             given = f"{self.vector} {total}, ptr {place}, i32 4, {mask}"
             self.line(f"call void @llvm.masked.store.{self.sum_name}.p0({given})")
+
+    def lanes_from(self, vector: int) -> str:
+        """A mask of the columns that a tile has in a vector."""
+        return self.lanes_below(self.f.lanes, self.left("%columns", vector))
+
+    def left(self, columns: str, v: int) -> str:
+        """The number of columns from vector `v` on."""
+        return self.value(f"call i64 @llvm.usub.sat.i64(i64 {columns}, i64 {v * self.f.lanes})")
+
+    def lanes_below(self, lanes: int, count: str) -> str:
+        """A mask of the first `count` of some lanes."""
+        kind = f"<{lanes} x i64>"
+        one = self.value(f"insertelement {kind} poison, i64 {count}, i64 0")
+        all_ = self.value(f"shufflevector {kind} {one}, {kind} poison, <{lanes} x i32> zeroinitializer")
+        return self.value(f"icmp ult {kind} <{', '.join(f'i64 {n}' for n in range(lanes))}>, {all_}")

@@ -124,6 +124,14 @@ def test_every_size_and_order(
         np.testing.assert_array_equal(_product(form, x, y, block, there.copy()), there + got)
 
 
+@pytest.mark.parametrize(
+    ("m", "n", "k", "rows"), [(50, 50, 5000, 30), (100, 32, 4096, 54), (32, 32, 8192, 18), (32, 32, 64, 32)]
+)
+def test_two_threads_have_as_many_rows(m: int, n: int, k: int, rows: int) -> None:
+    """Blocks of 48 rows of 50 would leave a thread waiting for the other one. Those of a small product are one."""
+    assert float_gemm.block_of(Form(F32, 16, 6, 4), 1, m, n, k) == rows
+
+
 @pytest.mark.parametrize("form", [f for f in FORMS if f.element is BF16], ids=lambda f: f.name)
 def test_nothing_is_read_behind_the_operands(form: Form) -> None:
     """A bf16 row of odd length ends in half a group; what follows it is no number."""
