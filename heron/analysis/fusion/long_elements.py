@@ -20,6 +20,8 @@ from heron.hlo.ir.instruction import Instruction
 FEWEST_RESULTS = 16
 #: most elements of a result: more are combined in partial results, as soon as LLVM may take a combination apart
 _FEW, _FEW_SUMMED = 63, 8
+#: bits of numbers that processors gather
+_GATHERED = 32
 #: instructions of all elements up to which a loop over them is written out, and LLVM's own number for the shortest ones
 _WRITTEN_OUT, _WRITTEN_OUT_BY_LLVM, _SHORTEST = 256, 1100, 4
 
@@ -34,19 +36,29 @@ def has_long_elements(i: Instruction) -> bool:
     if not 1 < elements <= most or prod(dims) < FEWEST_RESULTS * elements:
         return False
     limit = _WRITTEN_OUT_BY_LLVM if elements <= _SHORTEST else _WRITTEN_OUT
-    computed = _computed(i)
+    computed, read = _computed(i)
+    if along_rows and any(_is_narrow(p) and p.shape.num_elements > prod(dims) // elements for p in read):
+        return False
     if len(computed) * elements <= _WRITTEN_OUT:
         return False
     return code_of(i.operands[: len(i.operands) // 2], computed, CPU_CODE) * elements > limit
 
 
-def _computed(i: Instruction) -> set[Instruction]:
-    """The instructions of an element in a kernel."""
+def _is_narrow(p: Instruction) -> bool:
+    """Whether elements that lie apart would be brought into a vector one by one."""
+    return p.shape.is_array and p.shape.element_type.bits < _GATHERED
+
+
+def _computed(i: Instruction) -> tuple[set[Instruction], set[Instruction]]:
+    """The instructions of an element in a kernel, and the arrays that they read."""
     found: set[Instruction] = set()
+    read: set[Instruction] = set()
     work = i.operands[: len(i.operands) // 2]
     while work:
         o = work.pop()
-        if o not in found and o.opcode != "parameter":
+        if o.opcode == "parameter":
+            read.add(o)
+        elif o not in found:
             found.add(o)
             work.extend(o.operands)
-    return found
+    return found, read

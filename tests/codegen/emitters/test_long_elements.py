@@ -80,6 +80,18 @@ def test_others_are_combined_as_before(shape: tuple[int, ...], steps: int, posit
     assert "up to" not in kernel.notes.get("form", ""), why
 
 
+def test_bytes_that_lie_apart_are_not_gathered() -> None:
+    source = program((400, 10), 1, 20, True).replace("f { ", "f { q = s8[400,10] parameter(1) ", 1)
+    source = source.replace("x1 = s32[400,10] xor(y0, c0)", "w = s32[400,10] convert(q) x1 = s32[400,10] xor(y0, w)")
+    source = source.replace(
+        "ROOT k = (s32[400], s32[400]) fusion(p)",
+        "q = s8[400,10] parameter(1) ROOT k = (s32[400], s32[400]) fusion(p, q)",
+    )
+    kernel = emit_fusion(root_fusion(source), "k", targets.get("cpu"))
+    assert "up to" not in kernel.notes.get("form", "")
+    check(source, [RNG.integers(-9, 9, (400, 10)).astype(t) for t in (np.int32, np.int8)], parts=3)
+
+
 @settings(max_examples=15, deadline=None)
 @given(
     st.lists(st.integers(1, 40), min_size=2, max_size=3), st.integers(0, 2), st.integers(1, 30), st.booleans(),
