@@ -76,6 +76,8 @@ class KernelUse:
     emit_seconds: float = 0.0
     #: how often a call of the program launches it; infinity where nobody knows
     launches: float = 0.0
+    #: estimated time by one thread of a CPU, once somebody has asked for it
+    seconds: float | None = None
 
 
 class LoweredProgram(NamedTuple):

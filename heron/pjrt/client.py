@@ -136,7 +136,7 @@ class Client:
         stages = executable.stages
         assert isinstance(stages, Stages)
         scheduled = stages.compilation.scheduled
-        cost = program_cost(scheduled, self.target)
+        cost = program_cost(scheduled, self.target, stages.compilation.alike)
         seconds = cost.seconds if not together else math.inf if is_open_ended(scheduled) else cost.computing
         facts = about(name, source, scheduled, seconds, together)
         return LoadedExecutable(self, executable, options, facts, lambda: scheduled, lambda: source)

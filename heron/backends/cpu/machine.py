@@ -103,7 +103,7 @@ class CpuMachine(Machine):
 
     def share_out(self, uses: dict[str, KernelUse], trace: Trace) -> None:
         if self.pool is not None:
-            parallel.assign(((use.kernel, use.instruction) for use in uses.values()), trace)
+            parallel.assign(uses.values(), trace)
         elif not supported():
             trace.note("one thread: the thread pool needs Linux on x86-64 or AArch64")
 
@@ -133,7 +133,7 @@ class CpuMachine(Machine):
             name: KernelAbi(self.kind, internal=True, items=_items(use.kernel), step=parallel.step(use.kernel))
             for name, use in uses.items()
         }
-        seconds = {name: parallel.seconds(use.instruction) for name, use in uses.items()}
+        seconds = {name: parallel.seconds_of(use) for name, use in uses.items()}
         small = [name for name, cost in seconds.items() if cost < _LITTLE]
         rare = [name for name in small if seconds[name] * uses[name].launches < _RARE]
         calls = Calls(host().width, small, rare)

@@ -12,6 +12,7 @@ from collections.abc import Iterable
 
 from heron.analysis.cost import bytes_read, bytes_written, flops
 from heron.analysis.cost.kernel import kernel_cost
+from heron.backends.lower import KernelUse
 from heron.codegen.kernel import Kernel
 from heron.hlo.facts import having
 from heron.hlo.ir.instruction import Instruction
@@ -46,6 +47,13 @@ def seconds(i: Instruction) -> float:
     return _time(cost.distinct, cost.flops)
 
 
+def seconds_of(use: KernelUse) -> float:
+    """Estimated time of a kernel run by one thread; it is computed once."""
+    if use.seconds is None:
+        use.seconds = seconds(use.instruction)
+    return use.seconds
+
+
 def _time(moved: float, work: float) -> float:
     return max(moved / BYTES_PER_SECOND, work / FLOPS_PER_SECOND)
 
@@ -68,9 +76,10 @@ def step(kernel: Kernel) -> int:
     return math.gcd(launch.work_items, launch.grain, _STEP) if launch.grain and not kernel.parts else 1
 
 
-def decide(kernel: Kernel, i: Instruction) -> tuple[Decision, int]:
+def decide(use: KernelUse) -> tuple[Decision, int]:
     """Whether to share a kernel out, and its grain (0: no)."""
-    items, cost = kernel.launch.work_items, seconds(i) / (1.0 if _is_slow(i) else USUALLY)
+    kernel = use.kernel
+    items, cost = kernel.launch.work_items, seconds_of(use) / (1.0 if _is_slow(use.instruction) else USUALLY)
 
     def no(reason: str) -> tuple[Decision, int]:
         return Decision(False, reason, "parallel-task-assigner", kernel.name, "", cost * 1e6, None), 0
@@ -86,12 +95,13 @@ def decide(kernel: Kernel, i: Instruction) -> tuple[Decision, int]:
     return Decision(True, reason, "parallel-task-assigner", kernel.name, "", cost * 1e6, None), portion
 
 
-def assign(kernels: Iterable[tuple[Kernel, Instruction]], trace: Trace) -> None:
+def assign(uses: Iterable[KernelUse], trace: Trace) -> None:
     """Decide for every kernel; the answer goes into its launch, its notes and the trace."""
-    for kernel, i in kernels:
+    for use in uses:
+        kernel = use.kernel
         if kernel.parts:  # whoever calls it on parts shares them out
             continue
-        decision, portion = decide(kernel, i)
+        decision, portion = decide(use)
         trace.decide(decision)
         kernel.notes["threads"] = decision.reason if decision else f"one: {decision.reason}"
         if decision:

@@ -67,5 +67,7 @@ def _seconds(use: KernelUse) -> float:
     may call many times."""
     if use.kernel.parts or math.isinf(use.launches):
         return math.inf
-    seconds = max(parallel.seconds(use.instruction), _work(use.instruction)) * use.launches
+    seconds = parallel.seconds_of(use) * use.launches
+    if seconds < _EACH:
+        seconds = max(seconds, _work(use.instruction) * use.launches)
     return math.inf if seconds < _EACH and any(map(is_reassociated, ops_within(use.kernel.module))) else seconds

@@ -64,7 +64,7 @@ class Cse(Pass):
         for i in c.instructions:
             number[i] = len(number)
             opcode = i.opcode
-            if opcode in fixed or i.control_predecessors or i.control_successors or i.has_side_effect:
+            if opcode in fixed or i.control_predecessors or i.control_successors:
                 continue
             operands = [number[o] for o in i.operands]
             if opcode in commutative and operands[0] > operands[1]:
@@ -77,7 +77,7 @@ class Cse(Pass):
                 continue
             alike.setdefault((key, forms.attributes(first)), first)
             first = alike.setdefault((key, forms.attributes(i)), i)
-            if first is not i and (first.shape is i.shape or not _reads_bytes(i)):
+            if first is not i and (first.shape is i.shape or not _reads_bytes(i)) and not i.has_side_effect:
                 i.replace_uses_with(first)
                 c.remove(i)
 
