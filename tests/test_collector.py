@@ -35,6 +35,32 @@ with collector_paused():
     import heron.hlo.text
 assert gc.get_freeze_count() > before // 2 > 0
 """
+MEANWHILE = """
+import gc, weakref
+from heron.collector import collect_meanwhile, collector_paused
+
+class Node:
+    pass
+
+def cycle():
+    node = Node()
+    node.itself = node
+    return weakref.ref(node)
+
+with collector_paused():
+    with collector_paused():
+        gone = cycle()
+        collect_meanwhile()
+    assert gone() is None and not gc.isenabled()
+gone = cycle()
+collect_meanwhile()
+assert gone() is not None
+gc.disable()
+with collector_paused():
+    gone = cycle()
+    collect_meanwhile()
+assert gone() is not None and not gc.isenabled()
+"""
 
 
 def _run(code: str) -> None:
@@ -47,3 +73,7 @@ def test_modules_loaded_in_a_pause_are_old_at_once_and_cycles_go() -> None:
 
 def test_what_somebody_has_frozen_stays_frozen() -> None:
     _run(FROZEN)
+
+
+def test_garbage_of_a_pause_goes_meanwhile_but_not_where_the_process_keeps_it() -> None:
+    _run(MEANWHILE)

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable
 from concurrent.futures import Future
 from queue import SimpleQueue
-from threading import Thread
+from threading import Lock, Thread
 from typing import Any, ParamSpec, TypeVar
 
 from heron.backends.watchdog import leave
@@ -13,6 +14,34 @@ from heron.runtime.cpu.pool import usable_cpus
 
 P = ParamSpec("P")
 R = TypeVar("R")
+
+
+#: seconds after which Python's lock goes to a thread that waits for it. Python's own 5 ms would pass at each of the
+#: short calls around LLVM's long ones: the threads would begin when the lowering of all kernels ends
+_TURN = 2e-4
+
+
+class _Turns:
+    """Python's lock goes round faster while some program has threads that compile."""
+
+    def __init__(self) -> None:
+        self._lock, self._programs, self._usual = Lock(), 0, 0.0
+
+    def begin(self) -> None:
+        with self._lock:
+            self._programs += 1
+            if self._programs == 1:
+                self._usual = sys.getswitchinterval()
+                sys.setswitchinterval(min(_TURN, self._usual))
+
+    def end(self) -> None:
+        with self._lock:
+            self._programs -= 1
+            if not self._programs:
+                sys.setswitchinterval(self._usual)
+
+
+_TURNS = _Turns()
 
 
 class Compilers:
@@ -28,13 +57,15 @@ class Compilers:
         self._work: SimpleQueue[tuple[Future[Any], Callable[[], Any]] | None] = SimpleQueue()
         self._is_over = False
         self._threads = [Thread(target=self._serve, name=f"heron-compile_{n}", daemon=True) for n in range(count)]
-        for thread in self._threads:
-            thread.start()
 
     def __enter__(self) -> Compilers:
+        _TURNS.begin()
+        for thread in self._threads:
+            thread.start()
         return self
 
     def __exit__(self, error: type[BaseException] | None, *_: object) -> None:
+        _TURNS.end()
         self._is_over = error is not None
         for _thread in self._threads:
             self._work.put(None)

@@ -22,6 +22,7 @@ from heron.codegen.llvm.jit import Jit, host
 from heron.codegen.llvm.translate import KernelAbi, to_llvm
 from heron.codegen.native import helpers  # noqa: F401  what runtime asks for
 from heron.codegen.native.program import ENTRY, ProgramWriter, entry
+from heron.collector import collect_meanwhile
 from heron.hlo.ir.instruction import Instruction
 from heron.hlo.ir.types import ElementType
 from heron.runtime.collectives.team import Program as DeviceProgram
@@ -193,6 +194,8 @@ class CpuMachine(Machine):
                 others += [compilers.submit(compiled_function, n, host().width, jit) for n in sorted(self.library)]
             with trace.stage("machine code"):
                 own = compiled(text, info.name, here)
+                if not all(o.done() for o in others):
+                    collect_meanwhile()
                 jit.symbols |= writer.externals | {symbol: made.result() for symbol, made in unmade.items()}
                 code = jit.link(own, [ENTRY], [o.result() for o in others])
         objects = (*(o.result() for o in others), code)

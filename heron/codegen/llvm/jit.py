@@ -70,12 +70,12 @@ def _target_machine(level: int) -> Any:
     )
 
 
-#: target machines at rest, each with the text of its data layout
-_AT_REST: dict[tuple[Host, int], list[tuple[Any, str]]] = {}
+#: target machines at rest, each with the text of its data layout and of its triple
+_AT_REST: dict[tuple[Host, int], list[tuple[Any, str, str]]] = {}
 
 
 @contextmanager
-def _borrowed_machine(level: int) -> Iterator[tuple[Any, str]]:
+def _borrowed_machine(level: int) -> Iterator[tuple[Any, str, str]]:
     """A target machine that no other thread uses meanwhile. What LLVM derives from a machine's features, which takes
     as long as a small kernel, stays with it."""
     with LOCK:
@@ -83,7 +83,7 @@ def _borrowed_machine(level: int) -> Iterator[tuple[Any, str]]:
         found = rest.pop() if rest else None
     if found is None:
         made = _target_machine(level)
-        found = made, str(made.target_data)
+        found = made, str(made.target_data), made.triple
     yield found
     with LOCK:  # not after an error
         rest.append(found)
@@ -104,8 +104,8 @@ def _linker(_generation: int) -> Any:
 def _compile(text: str, level: int, shaped: bool) -> tuple[bytes, Timing]:
     """Object code of LLVM text."""
     clock = Clock()
-    with _borrowed_machine(level) as (machine, layout):
-        module = parse(text, machine.triple, layout, apart=True)
+    with _borrowed_machine(level) as (machine, layout, triple):
+        module = parse(text, triple, layout, apart=True)
         manager, builder = slots_to_registers(machine) if shaped else pipeline(machine, level, **_TUNING)
         parse_s = clock.lap()
         try:
