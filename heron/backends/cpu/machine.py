@@ -21,7 +21,7 @@ from heron.codegen.llvm.inline.called import text as function_text
 from heron.codegen.llvm.jit import Jit, host
 from heron.codegen.llvm.translate import KernelAbi, to_llvm
 from heron.codegen.native import helpers  # noqa: F401  what runtime asks for
-from heron.codegen.native.program import ENTRY, ProgramWriter, entry
+from heron.codegen.native.program import ENTRY, ProgramWriter, entries, is_whole
 from heron.collector import collect_meanwhile
 from heron.hlo.ir.instruction import Instruction
 from heron.hlo.ir.types import ElementType
@@ -120,7 +120,7 @@ class CpuMachine(Machine):
         )
 
     def kernels_llvm(self, uses: dict[str, KernelUse], declared: Declarations | None = None) -> str:
-        """LLVM text of all kernels, each called by a plain function. Its declarations go to `declared`, if given."""
+        """LLVM text of all kernels. With `declared`, which gets their declarations, their callers are beside them."""
         return self._translated(self.lower(uses), uses, declared)
 
     def _translated(
@@ -130,10 +130,7 @@ class CpuMachine(Machine):
         declared: Declarations | None = None,
         lines: list[Operation | None] | None = None,
     ) -> str:
-        kernels = {
-            name: KernelAbi(self.kind, internal=True, items=_items(use.kernel), step=parallel.step(use.kernel))
-            for name, use in uses.items()
-        }
+        kernels = {name: self._abi(use.kernel, alone=declared is None) for name, use in uses.items()}
         seconds = {name: parallel.seconds_of(use) for name, use in uses.items()}
         small = [name for name, cost in seconds.items() if cost < _LITTLE]
         rare = [name for name in small if seconds[name] * uses[name].launches < _RARE]
@@ -144,7 +141,17 @@ class CpuMachine(Machine):
 
     def translated(self, module: ModuleOp, uses: dict[str, KernelUse], lines: list[Operation | None]) -> str:
         text = self._translated(module, uses, lines=lines)
-        return text + "\n".join([*(entry(use.kernel, self.pool) for use in uses.values()), ""])
+        return text + self._entries(uses)
+
+    def _abi(self, kernel: Kernel, alone: bool) -> KernelAbi:
+        """How a kernel is called, `alone`: from another module."""
+        whole = is_whole(kernel, self.pool)
+        internal = not (alone and whole)
+        step = 1 if whole else parallel.step(kernel)
+        return KernelAbi(self.kind, internal=internal, items=_items(kernel), step=step, is_whole=whole)
+
+    def _entries(self, uses: dict[str, KernelUse]) -> str:
+        return entries((use.kernel for use in uses.values()), self.pool)
 
     def code_text(self, llvm: str) -> tuple[str, str]:
         return "asm", Jit(level=self.options.opt_level).asm(llvm)
@@ -156,7 +163,7 @@ class CpuMachine(Machine):
 
     def portion_llvm(self, uses: dict[str, KernelUse]) -> str:
         """LLVM text of kernels that are a module of their own, and of how a program calls them."""
-        return self.kernels_llvm(uses) + "\n".join([*(entry(use.kernel, self.pool) for use in uses.values()), ""])
+        return self.kernels_llvm(uses) + self._entries(uses)
 
     def _portion(self, trace: Trace, uses: dict[str, KernelUse]) -> str:
         trace.begin(f"lowering of kernels {_shown(uses)}")
@@ -244,7 +251,7 @@ def _shown(kernels: Collection[str]) -> str:
 
 
 def _items(kernel: Kernel) -> int:
-    """The work items that one call of a kernel computes; 0: threads share them."""
+    """The work items of a kernel; 0: a call computes some of its parts."""
     return 0 if kernel.parts else kernel.launch.work_items
 
 

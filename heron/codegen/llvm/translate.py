@@ -44,8 +44,9 @@ class KernelAbi:
 
     ``block``/``grid``: launch geometry, which bounds thread ids.
     ``min_blocks``, ``max_registers``: hints to ptxas. ``internal``: called only from within the module.
-    ``items``: the CPU's work items, where one thread has them all; 0: unknown. ``step``: a power of two that both
-    bounds of a range of work items, the last two arguments on the CPU, are multiples of.
+    ``items``: the CPU's work items, 0 where a call has a part of them. ``step``: a power of two that both bounds of a
+    range of work items, the last two arguments on the CPU, are multiples of. ``is_whole``: each call has all of the
+    items: the bounds are numbers in the text, and no arguments of its function.
     """
 
     target: Literal["cpu", "gpu", "sim"] = "cpu"
@@ -56,6 +57,7 @@ class KernelAbi:
     internal: bool = False
     items: int = 0
     step: int = 1
+    is_whole: bool = False
 
 
 def to_llvm(
@@ -142,10 +144,13 @@ def _function(e: Emitter, op: func.FuncOp) -> None:
     linkage = "internal " if (private if abi is None else abi.internal) else ""
     block = op.body.blocks[0]
     attributes = op.arg_attrs.data if op.arg_attrs is not None else (None,) * len(block.args)
+    bounds = block.args[-2:] if abi is not None and abi.is_whole else ()
     arguments = [
         f"{e.type(arg.type)}{_argument_attributes(extra)} {e.define(arg)}"
         for arg, extra in zip(block.args, attributes, strict=True)
+        if arg not in bounds
     ]
+    e.names |= zip(bounds, ("0", str(e.items)), strict=False)
     result = function_result(op.function_type, e.index_bits, e.bf16)
     tail = " ".join(["nounwind", *e.everywhere, *_function_attributes(op, abi)])
     e.out.append(f"define {linkage}{convention}{result} @{name}({', '.join(arguments)}) {tail} {{")

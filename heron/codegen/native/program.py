@@ -6,7 +6,7 @@ routines are called by symbol; nothing returns to Python until the program is do
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Hashable
+from collections.abc import Callable, Collection, Hashable, Iterable
 from itertools import chain
 from typing import Any
 
@@ -72,16 +72,15 @@ def is_shared(kernel: Kernel, pool: Pool | None) -> bool:
     return pool is not None and kernel.launch.grain > 0
 
 
-def entry(kernel: Kernel, pool: Pool | None) -> str:
-    """The function through which a program in another module calls a kernel: on a range, or on all its work items.
+def is_whole(kernel: Kernel, pool: Pool | None) -> bool:
+    """Whether each call of a kernel computes all of its work items: its function takes no range of them."""
+    return not kernel.parts and not is_shared(kernel, pool)
 
-    The numbers of the latter are here, so that LLVM can use them in the kernel.
-    """
-    if is_shared(kernel, pool) or kernel.parts:
-        return kernel_range(kernel.name, len(kernel.args), linkage="")
-    pointers = ", ".join(f"ptr %a{n}" for n in range(len(kernel.args)))
-    call = f"call void @{kernel.name}({pointers}, i64 0, i64 {kernel.launch.work_items}) noinline"
-    return f"define void @{kernel.name}.whole({pointers}) nounwind {{\n  {call}\n  ret void\n}}"
+
+def entries(kernels: Iterable[Kernel], pool: Pool | None) -> str:
+    """The functions through which a program in another module calls kernels on ranges of their work items."""
+    shared = (k for k in kernels if not is_whole(k, pool))
+    return "".join(kernel_range(k.name, len(k.args), linkage="") + "\n" for k in shared)
 
 
 class ProgramWriter(Function):
@@ -261,11 +260,9 @@ class ProgramWriter(Function):
             write_kernel(self, t.kernel, pointers, items, kernel.launch.grain)
             return
         if t.kernel in self.elsewhere:
-            self.declare(f"{t.kernel}.whole", f"void @{t.kernel}.whole({', '.join(['ptr'] * len(args))})")
-            self.line(f"call void @{t.kernel}.whole({', '.join(args)})")
-            return
+            self.declare(t.kernel, f"void @{t.kernel}({', '.join(['ptr'] * len(args))})")
         inline = "" if melts(kernel) else " noinline"
-        self.line(f"call void @{t.kernel}({', '.join([*args, 'i64 0', f'i64 {items}'])}){inline}")
+        self.line(f"call void @{t.kernel}({', '.join(args)}){inline}")
 
     def copy_thunk(self, t: CopyThunk) -> None:
         if t.target.size == 0:
