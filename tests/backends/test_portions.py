@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import re
+from typing import Any
 
 import numpy as np
 import pytest
@@ -82,8 +83,8 @@ def objects(monkeypatch: pytest.MonkeyPatch, processors: int) -> tuple[dict[str,
     found: dict[str, bytes] = {}
     compile_ = Jit.compile
 
-    def record(self: Jit, text: str, name: str = "module", *, level: int | None = None) -> object:
-        made = compile_(self, text, name, level=level)
+    def record(self: Jit, text: str, name: str = "module", **options: Any) -> object:
+        made = compile_(self, text, name, **options)
         found.update({name: made.code} if name.startswith("m") else {})  # the threads' own code is compiled once
         return made
 

@@ -6,7 +6,7 @@ import sys
 from collections.abc import Callable
 from concurrent.futures import Future
 from queue import SimpleQueue
-from threading import Lock, Thread
+from threading import Event, Lock, Thread
 from typing import Any, ParamSpec, TypeVar
 
 from heron.backends.watchdog import leave
@@ -42,6 +42,31 @@ class _Turns:
 
 
 _TURNS = _Turns()
+
+
+class Countdown:
+    """Tells when each of several pieces of work has come to its last step."""
+
+    def __init__(self, pieces: int) -> None:
+        self._lock, self._left, self._over = Lock(), pieces, Event()
+        if not pieces:
+            self._over.set()
+
+    def one(self) -> Callable[[], None]:
+        """To be called when one of them is there; to call it again does nothing."""
+        waiting = [True]
+
+        def there() -> None:
+            with self._lock:
+                self._left -= bool(waiting and waiting.pop())
+                if not self._left:
+                    self._over.set()
+
+        return there
+
+    def wait(self) -> None:
+        """Return when all are there."""
+        self._over.wait()
 
 
 class Compilers:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from heron.backends import row_blocks
 from heron.backends.cpu import parallel, pipeline, quick_code
-from heron.backends.cpu.compilers import Compilers
+from heron.backends.cpu.compilers import Compilers, Countdown
 from heron.backends.cpu.portions import Portion, portions
 from heron.backends.lower import KernelUse, LoweredProgram
 from heron.backends.machine import Machine, lowered_text, no_stage
@@ -181,19 +181,27 @@ class CpuMachine(Machine):
         here, apart = portions(uses, {d.subject for d in quick}, quick_code.computes(lowered.thunks))
         jit = Jit(level=self.options.opt_level, cache=self.code_cache)
 
-        def compiled(text: str, name: str, portion: Portion) -> Object:
+        def compiled(text: str, name: str, portion: Portion, at_code: Callable[[], None] | None = None) -> Object:
             with trace.beside(f"LLVM on module '{name}' with kernels {_shown(portion.uses)}"):
-                return self._jit(portion, jit).compile(text, name)
+                return self._jit(portion, jit).compile(text, name, at_code=at_code)
+
+        def beside(text: str, name: str, portion: Portion) -> Object:
+            at_code = to_code.one()
+            try:
+                return compiled(text, name, portion, at_code)
+            finally:
+                at_code()
 
         hosts = HostCalls() if self.devices.count == 1 else DeviceHostCalls()
         writer = self.writer(uses, hosts.address, uses.keys() - here.uses.keys())
         program = writer.write(lowered.thunks)
+        to_code = Countdown(len(apart))
         # they are at the code it calls and the first portions while the others are lowered
         with Compilers(len(apart) + len(writer.unmade)) as compilers:
             with trace.stage("llvm"):
                 unmade = {symbol: compilers.submit(make, jit.cache) for symbol, make in writer.unmade.items()}
                 others = [
-                    compilers.submit(compiled, self._portion(trace, p.uses), f"{info.name}.{n}", p)
+                    compilers.submit(beside, self._portion(trace, p.uses), f"{info.name}.{n}", p)
                     for n, p in enumerate(apart)
                 ]
                 trace.begin(f"lowering of kernels {_shown(here.uses)}")
@@ -201,7 +209,8 @@ class CpuMachine(Machine):
                 others += [compilers.submit(compiled_function, n, host().width, jit) for n in sorted(self.library)]
             with trace.stage("machine code"):
                 own = compiled(text, info.name, here)
-                if not all(o.done() for o in others):
+                to_code.wait()
+                if not all(o.done() for o in others):  # a collection keeps Python's lock: now no thread needs it soon
                     collect_meanwhile()
                 jit.symbols |= writer.externals | {symbol: made.result() for symbol, made in unmade.items()}
                 code = jit.link(own, [ENTRY], [o.result() for o in others])

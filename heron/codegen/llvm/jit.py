@@ -9,7 +9,7 @@ from __future__ import annotations
 import ctypes
 import os
 import re
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from functools import cache, lru_cache
 from itertools import count
@@ -101,7 +101,7 @@ def _linker(_generation: int) -> Any:
     return binding().create_lljit_compiler(_target_machine(0), use_jit_link=True, suppress_errors=True)
 
 
-def _compile(text: str, level: int, shaped: bool) -> tuple[bytes, Timing]:
+def _compile(text: str, level: int, shaped: bool, at_code: Callable[[], None] | None = None) -> tuple[bytes, Timing]:
     """Object code of LLVM text."""
     clock = Clock()
     with _borrowed_machine(level) as (machine, layout, triple):
@@ -113,6 +113,8 @@ def _compile(text: str, level: int, shaped: bool) -> tuple[bytes, Timing]:
         finally:
             optimize.free(manager)
         opt_s = clock.lap()
+        if at_code is not None:
+            at_code()
         code = split_module.emit_object(machine, module)
     return code, Timing(parse_s, opt_s, clock.lap())
 
@@ -167,17 +169,19 @@ class Jit:
             run_pipeline(module, machine, level, **_TUNING)
         return module
 
-    def compile(self, text: str, name: str = "module", *, level: int | None = None) -> Object:
+    def compile(
+        self, text: str, name: str = "module", *, level: int | None = None, at_code: Callable[[], None] | None = None
+    ) -> Object:
         """Object code of LLVM text, from the cache when it has it. Threads may compile side by side.
 
-        Raises LLVM011 for bad IR.
+        ``at_code``: called before the last step, which makes machine code. Raises LLVM011 for bad IR.
         """
         level = self.level if level is None else level
         timing = Timing()
 
         def make() -> bytes:
             nonlocal timing
-            code, timing = _compile(text, level, self.shaped)
+            code, timing = _compile(text, level, self.shaped, at_code)
             return code
 
         if self.cache is None:
