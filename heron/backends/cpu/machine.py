@@ -144,7 +144,7 @@ class CpuMachine(Machine):
         return text + self._entries(uses)
 
     def _abi(self, kernel: Kernel, alone: bool) -> KernelAbi:
-        """How a kernel is called, `alone`: from another module."""
+        """The calling convention of a kernel, which is called `alone`: from another module."""
         whole = is_whole(kernel, self.pool)
         internal = not (alone and whole)
         step = 1 if whole else parallel.step(kernel)

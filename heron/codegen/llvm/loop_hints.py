@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from typing import get_args
 
 from xdsl.dialects import arith, llvm, scf
 from xdsl.dialects.builtin import AnyFloat, IntegerAttr
@@ -38,6 +39,8 @@ _MORE = 4
 _HALF = 8
 #: instructions that a loop may be once it is written out, and one of more than few steps for its functions
 _MOST_WRITTEN_OUT, _MOST_OF_FUNCTIONS = 1000, 300
+#: the types of floats
+_FLOATS = frozenset(get_args(AnyFloat))
 #: bits of numbers of which a vector has many, and ops for each look-up of one of them that are too few for vectors
 _NARROW, _PER_LOOK_UP = 16, 16
 
@@ -179,18 +182,24 @@ def _is_number(name: str) -> bool:
 def _looks_up_narrow(op: Operation) -> bool:
     """Whether a loop over integers of 8 or 16 bits looks them up in tables, and does little else. In vectors of so many
     lanes each look-up is code of its own, and takes as long as outside of a vector."""
-    count = found = 0
-    for o in ops_within(op):
-        count += 1
-        is_load = isinstance(o, llvm.LoadOp)
-        if is_load or isinstance(o, llvm.StoreOp):
-            if _bits(o.results[0] if is_load else o.operands[0]) > _NARROW:
-                return False
-        elif any(isinstance(r.type, AnyFloat) for r in o.results):
-            return False
-        pointer = o.operands[0].owner if is_load else None
-        found += isinstance(pointer, llvm.GEPOp) and _is_loaded(pointer.operands[-1], set())
-    return 0 < count <= found * _PER_LOOK_UP
+    body = op.regions[0].blocks[0]
+    if any(map(_is_wide, body.ops)):  # as in almost all loops: no need to look into their branches
+        return False
+    inside = ops_within(op)
+    if any(map(_is_wide, inside)):
+        return False
+    pointers = (o.operands[0].owner for o in inside if isinstance(o, llvm.LoadOp))
+    found = sum(isinstance(p, llvm.GEPOp) and _is_loaded(p.operands[-1], set()) for p in pointers)
+    return 0 < len(inside) <= found * _PER_LOOK_UP
+
+
+def _is_wide(op: Operation) -> bool:
+    """Whether an op computes with floats, or reads or writes numbers that are not narrow."""
+    if isinstance(op, llvm.LoadOp):
+        return _bits(op.results[0]) > _NARROW
+    if isinstance(op, llvm.StoreOp):
+        return _bits(op.operands[0]) > _NARROW
+    return any(type(r.type) in _FLOATS for r in op.results)
 
 
 def _is_loaded(place: SSAValue, seen: set[Operation]) -> bool:

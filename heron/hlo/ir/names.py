@@ -33,7 +33,8 @@ class Names:
         base, number = _parts(wanted)
         numbered = number is not None
         number = number or 0
-        first = base if _parts(base)[1] is None else f"{base}.0"  # x.1 alone is number 1 of x, not number 0 of x.1
+        # x.1 alone is number 1 of x, not number 0 of x.1
+        first = f"{base}.0" if "." in base and _parts(base)[1] is not None else base
         key = f"{base}.{number}" if number else first
         if key in self._used:
             number = self._next.get(base, 0)
