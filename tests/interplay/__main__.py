@@ -38,14 +38,18 @@ def main() -> int:
     a.out.mkdir(parents=True, exist_ok=True)
     path = a.out / "results.jsonl"
     key = f"{'alone' if a.alone else a.seed} {a.least}-{a.most} {a.family} {a.only} {a.targets}"
-    key += f" on {a.devices} devices" * bool(a.devices) + f" in groups of {a.group}" * (a.group > 1)
+    key += (
+        f" on {a.devices} devices" * bool(a.devices) + f" in groups of {a.group}" * (a.group > 1) + " large" * a.large
+    )
     rows = [r for r in report.rows(path) if r["key"] == key]
     done = {r["number"] for r in rows}
     if a.alone:
         programs = dict(enumerate(alone(names, a.devices)))
     else:
         numbers = range(a.start, a.start + a.count)
-        programs = {n: draw(a.seed, n, names, a.least, a.most, devices=a.devices, group=a.group) for n in numbers}
+        programs = {
+            n: draw(a.seed, n, names, a.least, a.most, devices=a.devices, group=a.group, large=a.large) for n in numbers
+        }
     kept = str((a.out / "parts").absolute())
     jobs = [Job(p, drawn_targets(a.targets, n), n, kept) for n, p in programs.items() if n not in done]
     begin = time.monotonic()
@@ -84,6 +88,7 @@ def _arguments() -> Any:
         metavar="N",
         help="N programs in a row join the same few parts, which XLA compiles once",
     )
+    p.add_argument("--large", action="store_true", help="sizes of a thousand and more; XLA and the simulator take long")
     p.add_argument("--family", default="", help=f"only of {','.join(families())}")
     p.add_argument("--only", default="", metavar="NAME,NAME", help="only these fragments")
     p.add_argument(

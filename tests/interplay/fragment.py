@@ -11,6 +11,7 @@ import re
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
+from math import prod
 from typing import Any
 
 import ml_dtypes
@@ -18,6 +19,9 @@ import numpy as np
 
 #: sizes a fragment may be drawn at, as far as it allows: empty, 1, odd, prime, around powers of two
 SIZES = (0, 1, 2, 3, 5, 7, 8, 13, 16, 17, 24, 31, 33, 37, 64, 129)
+#: large sizes, for what is shared among threads, cut into blocks or summed in a tree, and how many elements its inputs
+#: may have then
+LARGE, _MOST_ELEMENTS = (1031, 4099, 16411, 65537), 500_000
 
 DTYPES: dict[str, Any] = {
     "f16": np.float16, "bf16": ml_dtypes.bfloat16, "f32": np.float32, "f64": np.float64,
@@ -139,6 +143,13 @@ class Fragment:
     @property
     def sizes(self) -> list[int]:
         return [n for n in SIZES if self.least <= n <= self.most]
+
+    @property
+    def large(self) -> list[int]:
+        """The large sizes it may be drawn at: none where a size is said to be too much."""
+        if self.most < SIZES[-1]:
+            return []
+        return [n for n in LARGE if sum(prod(s.dims) for s in self.inputs(n)) <= _MOST_ELEMENTS]
 
     @property
     def wide(self) -> bool:

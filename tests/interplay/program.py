@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from tests.interplay import joins
-from tests.interplay.fragment import SIZES, Fragment
+from tests.interplay.fragment import LARGE, SIZES, Fragment
 from tests.interplay.joins import Branch, Combined, Fed, Leaf, Loop, Mapped, Node, Shared, Side
 from tests.interplay.library import library
 from tests.interplay.spreading import Spread
@@ -86,6 +86,7 @@ def draw(
     sizes: Sequence[int] = SIZES,
     devices: int = 0,
     group: int = 1,
+    large: bool = False,
 ) -> Program:
     """Program `number` of a series.
 
@@ -95,10 +96,13 @@ def draw(
         sizes: of which a fragment takes one it allows, or its smallest.
         devices: how many the program may be spread over; 0 for a program without shardings.
         group: so many numbers in a row draw from the same few leaves, and join them differently.
+        large: at large sizes alone, of fragments that have any.
     """
     rng = np.random.default_rng((seed, number))
     known = library()
     pool = [known[n] for n in names] if names else list(known.values())
+    pool = [f for f in pool if f.large] if large else pool
+    sizes = LARGE if large else sizes
     # big programs take longer and find no more: most have two or three parts
     count = int(rng.choice(range(least, most + 1), p=_weights(most - least + 1)))
     if group > 1:
@@ -127,7 +131,7 @@ def _weights(count: int) -> np.ndarray:
 
 
 def _leaf(rng: np.random.Generator, fragment: Fragment, sizes: Sequence[int]) -> Leaf:
-    allowed = [n for n in fragment.sizes if n in sizes] or fragment.sizes[:1]
+    allowed = [n for n in (*fragment.sizes, *fragment.large) if n in sizes] or fragment.sizes[:1]
     return Leaf(fragment.name, int(rng.choice(allowed)))
 
 

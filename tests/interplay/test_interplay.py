@@ -35,6 +35,15 @@ def test_joint_programs(chunk: int) -> None:
         assert not outcome.faults, f"{outcome.kinds}\n{outcome.texts}\npython -m tests.interplay --program {program}"
 
 
+def test_large_joint_programs() -> None:
+    """Those whose kernels are shared among threads, and whose sums are cut into parts."""
+    for number in range(2):
+        program = draw(2, number, most=2, large=True)
+        assert all(leaf.n > 1000 for leaf in program.node.leaves)
+        outcome = run(Job(program, ("cpu",), number))
+        assert outcome.kinds == {"cpu": "right"}, f"{outcome.texts}\npython -m tests.interplay --program {program}"
+
+
 def test_joint_programs_over_devices() -> None:
     """Side by side, feeding each other, in branches and a scan."""
     for number in range(6):
