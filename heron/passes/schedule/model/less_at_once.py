@@ -19,11 +19,11 @@ from heron.targets import Target
 #: one part in so many of the bytes needed is worth a division
 _WORTH = 24
 #: parts of the memory to save for the same part of the time
-_RATE = 2.5
+_RATE = 2.4
 #: divisions that are tried without success before that is enough
 _TRIES = 3
 #: seconds that a CPU takes to start one more kernel, where no other thread gets a part of it
-_START = 0.05e-6
+_START = 0.1e-6
 
 
 def less_at_once(
