@@ -16,6 +16,7 @@ from heron.analysis.indexing.hlo_maps import Index
 from heron.analysis.indexing.positions import position_sum
 from heron.codegen.elemental import complex as complex_rules
 from heron.codegen.elemental.emitter import FunctionEmitter
+from heron.codegen.elemental.float_pick import are_new, pick, picks
 from heron.codegen.elemental.floats import is_small, narrow, widen
 from heron.codegen.elemental.positions import index_to_scalar
 from heron.codegen.elemental.registry import rule
@@ -62,6 +63,8 @@ def binary(e: FunctionEmitter, opcode: str, a: Value, b: Value, t: ElementType) 
         kind = _OF_S1.get(opcode, kind)
     if opcode in having(Trait.EXTREMUM) and is_small(t):
         return _choose(e, opcode, a, b, t)
+    if e.kernel.picks and picks(opcode, t) and are_new(a, b):
+        return pick(e, opcode, a, b)
     if t.is_float:
         return narrow(e, e.b.op(kind, widen(e, a, t), widen(e, b, t)), t)
     return e.b.op(kind, a, b)

@@ -47,6 +47,8 @@ class KernelEmitter:
         self.rules = registry.load()
         #: straight code for small windows and selects for padding: what lets LLVM vectorise the loop around them
         self.straight = False
+        #: extrema of floats are picked by comparisons (`float_pick`)
+        self.picks = False
         self.promoted: dict[Computation, Computation] = {}  # reducers, with small floats as f32
         self._symbols: dict[Instruction, str] = {}
 

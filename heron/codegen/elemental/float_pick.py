@@ -9,7 +9,7 @@ own code for `llvm.minimum` is twice as long.
 from __future__ import annotations
 
 from xdsl.dialects import arith
-from xdsl.ir import SSAValue
+from xdsl.ir import Operation, SSAValue
 
 from heron.codegen.elemental.emitter import FunctionEmitter
 from heron.codegen.ir.types import scalar_type
@@ -23,6 +23,12 @@ _BITS = {F32: U32, F64: U64}
 def picks(opcode: str, t: ElementType) -> bool:
     """Whether `pick` computes that op of floats of type `t`."""
     return opcode in _WAYS and t in _BITS
+
+
+def are_new(a: SSAValue, b: SSAValue) -> bool:
+    """Whether neither value is a constant, with which LLVM's own code is short, or what a loop carries: LLVM makes
+    vectors of partial results of its own extrema alone."""
+    return all(isinstance(v.owner, Operation) and not isinstance(v.owner, arith.ConstantOp) for v in (a, b))
 
 
 def pick(e: FunctionEmitter, opcode: str, a: SSAValue, b: SSAValue) -> SSAValue:

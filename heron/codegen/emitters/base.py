@@ -81,7 +81,7 @@ class Frame:
                 hint="the layout-assignment pass makes them so",
             )
         kernel = KernelEmitter(name, cut)
-        kernel.straight = not target.is_gpu
+        kernel.straight = kernel.picks = not target.is_gpu
         arguments: list[Attribute] = [tensor_type(p.shape) for p in fusion.inputs]
         arguments += [tensor_type(o.shape) for o in fusion.outputs]
         cpu = not target.is_gpu
