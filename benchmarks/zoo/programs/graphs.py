@@ -162,3 +162,19 @@ def page_rank(draw: Draws, nodes: int, edges: int) -> Made:
         return lax.fori_loop(0, 10, step, jnp.full(nodes, 1 / nodes))
 
     return run, (draw.integers(nodes, edges), draw.integers(nodes, edges))
+
+
+@program((20, 60), (300, 3000), (3000, 30000))
+def relaxed_paths(draw: Draws, nodes: int, edges: int) -> Made:
+    """Distances along edges that are relaxed all at once, until none gets less."""
+
+    def run(senders, receivers, length):
+        def relax(state):
+            distance, _, rounds = state
+            less = distance.at[receivers].min(distance[senders] + length)
+            return less, (less < distance).any(), rounds + 1
+
+        start = jnp.full(nodes, jnp.inf).at[0].set(0.0)
+        return lax.while_loop(lambda s: s[1] & (s[2] < 50), relax, (start, True, 0))[::2]
+
+    return run, (draw.integers(nodes, edges), draw.integers(nodes, edges), draw.uniform(edges))

@@ -189,3 +189,22 @@ def tree_search(draw: Draws, batch: int, simulations: int) -> Made:
         return visits, children[0]
 
     return jax.vmap(one), (draw.uniform(batch, nodes), draw.uniform(batch, nodes, actions))
+
+
+@program((4, 8), (64, 60), (512, 200))
+def gridworld_rollout(draw: Draws, agents: int, steps: int) -> Made:
+    """Agents that draw one of four moves from a table of preferences, a step each in a scan."""
+
+    def run(seed, preferences):
+        moves = jnp.array([[0, 1], [1, 0], [0, -1], [-1, 0]])
+
+        def step(state, key):
+            place, reward = state
+            move = jax.random.categorical(key, preferences[place[:, 0], place[:, 1]])
+            place = jnp.clip(place + moves[move], 0, 7)
+            return (place, reward + (place == 7).all(1)), place
+
+        keys = jax.random.split(jax.random.wrap_key_data(seed), steps)
+        return lax.scan(step, (jnp.zeros((agents, 2), jnp.int32), jnp.zeros(agents)), keys)
+
+    return run, (_seed(draw), draw.normal(8, 8, 4))

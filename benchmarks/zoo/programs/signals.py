@@ -224,3 +224,18 @@ def quantum_walk(draw: Draws, n: int, m: int, steps: int) -> Made:
 
     z = (draw.normal(n, m) + 1j * draw.normal(n, m)).astype(jnp.complex64) / m**0.5
     return run, (z, draw.normal(n, m))
+
+
+@program((1, 200, 9), (4, 5000, 80), (16, 40000, 501))
+def rolling_baseline(draw: Draws, rows: int, n: int, width: int) -> Made:
+    """A baseline below a signal: a rolling minimum, its rolling maximum, and a rolling mean of that."""
+
+    def run(x):
+        def rolling(x, start, join, padding="SAME"):
+            return lax.reduce_window(x, start, join, (1, width), (1, 1), padding)
+
+        opened = rolling(rolling(x, jnp.inf, lax.min), -jnp.inf, lax.max)
+        wide = jnp.pad(opened, ((0, 0), (width // 2, width - 1 - width // 2)), mode="edge")
+        return x - rolling(wide, 0.0, lax.add, "VALID") / width
+
+    return run, (draw.normal(rows, n),)
