@@ -27,7 +27,6 @@ from heron.backends.calls.collectives import (
     ended,
     transfer,
 )
-from heron.backends.calls.sort import room as sort_room
 from heron.backends.refusals import no_code
 from heron.backends.row_blocks import row_blocks
 from heron.buffers.assignment import Slice
@@ -216,13 +215,15 @@ class Lowering:
     def sort(self, i: Instruction) -> list[Thunk]:
         if self.target.is_gpu:
             return self.alone(i)
+        from heron.backends.calls.sort import room  # for programs with sorts alone
+
         # on the CPU a sort finds its operands in the outputs
         outs = tuple(self._leaves(i))
         thunks: list[Thunk] = []
         for operand, out in zip(i.operands, outs, strict=True):
             thunks.extend(copies(self.slice(operand), out, i.name))
         key = ("sort", i.dimensions, tuple(o.shape for o in i.operands), fingerprint(i.to_apply))
-        return thunks + self.run(i, key, lambda name: emit_kernels(i, name, self.target), (*outs, *sort_room(self, i)))
+        return thunks + self.run(i, key, lambda name: emit_kernels(i, name, self.target), (*outs, *room(self, i)))
 
     def dot(self, i: Instruction) -> list[Thunk]:
         lhs, rhs = i.operands[:2]
