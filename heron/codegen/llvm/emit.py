@@ -7,9 +7,10 @@ literals and cost no line.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
+from xdsl.dialects import arith, scf
 from xdsl.ir import Attribute, Block, Operation, SSAValue
 
 from heron.codegen.llvm.declarations import Declarations
@@ -22,6 +23,7 @@ Rule = Callable[["Emitter", Any], None]
 RULES: dict[type, Rule] = {}
 #: copies of a function that a function of next to no work has not
 COPIES = 3
+_INDEX_OPS = frozenset({arith.ConstantOp, arith.AddiOp, arith.SubiOp, arith.MuliOp, arith.CmpiOp, arith.AndIOp})
 
 
 def rule(*classes: type) -> Callable[[Rule], Rule]:
@@ -163,13 +165,33 @@ class Emitter:
     def block(self, block: Block) -> None:
         """Translate every op of a block."""
         rules = RULES
-        for op in block.ops:
+        for op in _indices_first(block):
             found = rules.get(type(op))
             if found is None:
                 raise unsupported(op)
             if self.marks is not None:
                 self.marks.append((len(self.out), op))
             found(self, op)
+
+
+def _indices_first(block: Block) -> Iterable[Operation]:
+    """The ops of a block; where it branches, arithmetic of integers that depends on no branch comes ahead of all.
+
+    LLVM copies a short test behind a branch to the ends of that branch, with the arithmetic between the two. A place in
+    memory is then one of two, and its vectors may take the wrong one: of a step that does not read.
+    """
+    if not any(isinstance(op, scf.IfOp) for op in block.ops):
+        return block.ops
+    first: list[Operation] = []
+    others: list[Operation] = []
+    late: set[SSAValue] = set()
+    for op in block.ops:
+        if type(op) in _INDEX_OPS and late.isdisjoint(op.operands):
+            first.append(op)
+        else:
+            others.append(op)
+            late.update(op.results)
+    return first + others
 
 
 def unsupported(op: Operation) -> HeronError:
