@@ -1,7 +1,7 @@
-"""Sums of shifted arrays, as gradients of differences have them: each term is there for a part of the rows alone.
+"""Sums of shifted arrays, such as gradients of differences: each term exists for a part of the rows only.
 
-LLVM may join two tests of a row's number. Where the second one reads an element of the row before, its vectors then
-begin at a wrong element, should its passes come in another order: code that looks as good computes other values.
+LLVM can join the tests for two such parts. If an index is computed between the tests, its vectoriser reads a wrong
+element (see `heron.codegen.llvm.emit`), so these sums are compared with the evaluator at many sizes.
 """
 
 from __future__ import annotations

@@ -23,6 +23,7 @@ Rule = Callable[["Emitter", Any], None]
 RULES: dict[type, Rule] = {}
 #: copies of a function that a function of next to no work has not
 COPIES = 3
+#: integer arithmetic that has no effect and cannot fail, so that it may run ahead of a branch
 _INDEX_OPS = frozenset({arith.ConstantOp, arith.AddiOp, arith.SubiOp, arith.MuliOp, arith.CmpiOp, arith.AndIOp})
 
 
@@ -175,10 +176,11 @@ class Emitter:
 
 
 def _indices_first(block: Block) -> Iterable[Operation]:
-    """The ops of a block; where it branches, arithmetic of integers that depends on no branch comes ahead of all.
+    """The ops of a block. Where it branches, integer arithmetic that depends on no branch comes first.
 
-    LLVM copies a short test behind a branch to the ends of that branch, with the arithmetic between the two. A place in
-    memory is then one of two, and its vectors may take the wrong one: of a step that does not read.
+    LLVM copies a short test that follows a branch, with the arithmetic in between, into both ends of the branch. An
+    index that is computed there has then two definitions. Where it is the place of a masked load, LLVM's vectoriser
+    takes the place of the first lane for all, though the first lane may not be one that loads.
     """
     if not any(isinstance(op, scf.IfOp) for op in block.ops):
         return block.ops
