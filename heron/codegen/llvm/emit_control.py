@@ -9,7 +9,7 @@ from xdsl.ir import Block, Operation, SSAValue
 
 from heron.codegen.llvm.emit import Emitter, rule
 from heron.codegen.llvm.inline import is_long
-from heron.codegen.llvm.loop_hints import is_scalar, is_written_out, known_steps, loop_metadata, surely_runs, whole
+from heron.codegen.llvm.loop_hints import is_scalar, is_written_out, known_steps, loop_metadata, surely_runs
 
 _REGISTERS: dict[type, tuple[str, str]] = {
     gpu.ThreadIdOp: ("tid", "thread"),
@@ -53,12 +53,17 @@ def _for(e: Emitter, op: scf.ForOp) -> None:
     e.block(block)
     is_innermost, called = e.loops == loops, e.called[calls:]
     if is_innermost and is_written_out(e, op, len(e.out) - phis, called):  # the loop around is the innermost then
-        metadata = f", !llvm.loop {e.distinct_metadata(whole(e))}"
         e.copies += sum(map(is_long, called)) * (known_steps(e, op) - 1)
-    else:
-        scalar = is_innermost and is_scalar(e, op)
-        metadata = loop_metadata(e, op, called if is_innermost else (), e.copies - copies, scalar)
-        e.loops += 1
+        for position, (value, name, start) in enumerate(zip(block.args, names, starts, strict=True)):
+            e.out[phis + position] = f"  {name} = phi {e.type(value.type)} [ {start}, %{before} ]"
+        _other_steps(e, op)
+        e.out.append(f"  br label %{done}")
+        e.start(done)
+        e.names.update(zip(op.results, e.yielded, strict=True))
+        return
+    scalar = is_innermost and is_scalar(e, op)
+    metadata = loop_metadata(e, op, called if is_innermost else (), e.copies - copies, scalar)
+    e.loops += 1
     advanced = [e.fresh(), *(e.yielded if carried else [])]
     e.out.append(f"  {advanced[0]} = add nsw {text} {names[0]}, {e.names[step]}")
     if runs:
@@ -73,6 +78,20 @@ def _for(e: Emitter, op: scf.ForOp) -> None:
     e.start(done)
     for result, name in zip(op.results, (advanced if runs else names)[1:], strict=True):
         e.names[result] = name
+
+
+def _other_steps(e: Emitter, op: scf.ForOp) -> None:
+    """The steps of a loop after its first, one after the other.
+
+    A hint would have LLVM do it, but only after it has moved tests that do not change out of the loop, with a copy for
+    each outcome: branches in the loop around, which then has no vectors.
+    """
+    lower, upper, step = (int(e.names[v]) for v in op.operands[:3])
+    place, *carried = (block := op.regions[0].blocks[0]).args
+    for at in range(lower + step, upper, step):
+        e.names[place] = str(at)
+        e.names.update(zip(carried, e.yielded, strict=True))
+        e.block(block)
 
 
 @rule(scf.IfOp)
