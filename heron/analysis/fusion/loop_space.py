@@ -40,7 +40,8 @@ MIN_INNER = 8
 class Read(NamedTuple):
     """An instruction that every point of a loop reads, and where, as expressions over the loop's dimensions.
 
-    ``address``: the offset in memory, for parameters and constants; None for values computed from the index.
+    ``address``: the offset in memory, for parameters and constants; for a dynamic slice of one, the offset from where
+    the slice begins. None for values computed from the index.
     ``position``: the value itself, where it is a sum of indices.
     """
 
@@ -105,9 +106,12 @@ def output_space(
     return Space(sizes, at[0], tuple(reads), tuple(tuple(run) for run in runs))
 
 
-def contiguous_runs(roots: Iterable[Instruction], sizes: Sequence[int], partition: Partition) -> list[list[int]]:
-    """Runs of neighbouring dimensions that all reads below `roots` (of dims `sizes`) step through as one dimension."""
-    return joined_runs(walk(roots, dims(len(sizes)), tuple(sizes), partition), tuple(sizes))
+def contiguous_runs(
+    roots: Iterable[Instruction], index: Index, sizes: tuple[int, ...], partition: Partition
+) -> list[list[int]]:
+    """Runs of neighbouring dimensions of a loop over `sizes`, which computes `roots` at `index`, that all reads step
+    through as one dimension."""
+    return joined_runs(walk(roots, index, sizes, partition), sizes)
 
 
 # -- what is read ------------------------------------------------------------------------------------------------------
@@ -151,7 +155,9 @@ def _step(
     if is_tuple_op(i):
         return [(o, at) for o in i.operands]
     if is_given(i):
-        return Read(i, at, ranges.simplify(linearize(to_memory(i.shape, at), memory_sizes(i.shape))))
+        return Read(i, at, _address(i, at, ranges))
+    if i.opcode == "dynamic-slice" and is_given(i.operands[0]):
+        return Read(i, at, _address(i.operands[0], at, ranges))
     part = _PARTS[i.opcode](i, at, ranges) if i.opcode in _PARTS else None
     if part is not None:
         return [part]
@@ -161,6 +167,10 @@ def _step(
     if not moves_elements(i) or (stop is not None and stop(i, at)):
         return Read(i, at, None)
     return [(o, tuple(ranges.simplify(e) for e in operand_index(i, n, at))) for n, o in enumerate(i.operands)]
+
+
+def _address(i: Instruction, at: Index, ranges: Simplifier) -> Expr:
+    return ranges.simplify(linearize(to_memory(i.shape, at), memory_sizes(i.shape)))
 
 
 def concatenated_part(i: Instruction, at: Index, ranges: Simplifier) -> tuple[Instruction, Index] | None:

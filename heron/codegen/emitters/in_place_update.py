@@ -5,16 +5,22 @@ The output then shares the input's buffer (`KernelArg.alias`), and a loop over t
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from functools import partial
+from itertools import pairwise
+from math import prod
+from typing import NamedTuple
 
 from xdsl.ir import SSAValue
 
+from heron.analysis.cost.code_size import code_limit
 from heron.analysis.fusion.analysis import FusionAnalysis
+from heron.analysis.fusion.cuts import joined_at
 from heron.analysis.fusion.fusion import Fusion
 from heron.analysis.fusion.in_place import updated_by
 from heron.analysis.fusion.loop_space import contiguous_runs
 from heron.analysis.fusion.partition import partition
+from heron.analysis.indexing.expr import Const, dims
 from heron.analysis.indexing.hlo_maps import Index, delinearize, linearize
 from heron.codegen.elemental.dynamic import update_starts
 from heron.codegen.emitters.base import Emitter, Frame
@@ -22,6 +28,9 @@ from heron.codegen.emitters.loops import Body, GpuPlan, Part, cpu_loops, gpu_loo
 from heron.codegen.kernel import Kernel, Launch
 from heron.hlo.ir.instruction import Instruction
 from heron.targets import Target
+
+#: elements that are worth a loop for each operand of a concatenation
+_LONG = 16
 
 
 class InPlaceUpdateEmitter(Emitter[dict[int, int]]):
@@ -47,30 +56,60 @@ def _updates(fusion: Fusion) -> list[Instruction]:
     return [u for o in fusion.outputs if (u := updated_by(o.instruction)) is not None]
 
 
+class _Box(NamedTuple):
+    """A part of update `n` that one operand of a concatenation gives, or all of it: dimensions, and where it begins."""
+
+    n: int
+    update: Instruction
+    sizes: tuple[int, ...]
+    start: tuple[int, ...]
+
+    def at(self, index: Index) -> Index:
+        """The update's index of an index into the box."""
+        return tuple(i + Const(s) if s else i for i, s in zip(index, self.start, strict=True))
+
+
 def _emit_cpu(frame: Frame, found: Sequence[Instruction]) -> Kernel:
     plans = []
-    for update in found:
-        value = update.operands[1]
-        runs = contiguous_runs([value], value.shape.dims, frame.kernel.partition)
-        runs = _split_where_partial(runs, update)
-        plans.append(plan_cpu(value.shape.dims, runs))
-    total = sum(plan.items for plan in plans)
+    for box in (box for n, update in enumerate(found) for box in _boxes(n, update, frame.target)):
+        value = box.update.operands[1]
+        runs = contiguous_runs([value], box.at(dims(len(box.sizes))), box.sizes, frame.kernel.partition)
+        plans.append((box, plan_cpu(box.sizes, _split_where_partial(runs, box))))
+    total = sum(plan.items for _, plan in plans)
     first = 0
-    for n, (plan, update) in enumerate(zip(plans, found, strict=True)):
-        if update.operands[1].shape.num_elements:
-            frame.outputs[n : n + 1] = cpu_loops(frame, plan, first, total, [frame.outputs[n]], _body(frame, update, n))
+    for box, plan in plans:
+        n = box.n
+        if prod(box.sizes):
+            body = _body(frame, box.update, n, box.at)
+            frame.outputs[n : n + 1] = cpu_loops(frame, plan, first, total, [frame.outputs[n]], body)
         first += plan.items
     return frame.finish(Launch(work_items=total), "dus", {"in place": str(frame.aliases)})
 
 
-def _split_where_partial(runs: Sequence[Sequence[int]], update: Instruction) -> list[list[int]]:
-    """Cut runs where the update does not span the whole dimension of its target: there writes are not contiguous."""
-    whole, part = update.operands[0].shape.dims, update.operands[1].shape.dims
+def _boxes(n: int, update: Instruction, target: Target) -> list[_Box]:
+    """The parts of an update, each with loops of its own: where operands of a concatenation meet, if these are long."""
+    value = update.operands[1]
+    sizes = value.shape.dims
+    d, borders = joined_at([value], sizes, code_limit(target))
+    row = prod(sizes[d + 1 :]) if d >= 0 else 0
+    if not row or any((end - start) * row < _LONG for start, end in pairwise(borders)):
+        return [_Box(n, update, sizes, (0,) * len(sizes))]
+    parts = [(_with(sizes, d, end - start), start) for start, end in pairwise(borders)]
+    return [_Box(n, update, part, _with((0,) * len(sizes), d, start)) for part, start in parts]
+
+
+def _with(sizes: tuple[int, ...], d: int, size: int) -> tuple[int, ...]:
+    return (*sizes[:d], size, *sizes[d + 1 :])
+
+
+def _split_where_partial(runs: Sequence[Sequence[int]], box: _Box) -> list[list[int]]:
+    """Cut runs where the box does not span the whole dimension of its target: there writes are not contiguous."""
+    whole, part = box.update.operands[0].shape.dims, box.sizes
     result: list[list[int]] = []
     for run in runs:
         current: list[int] = []
         for d in run:
-            if current and whole[d] != part[d]:
+            if whole[d] != part[d] and any(part[k] != 1 for k in current):
                 result.append(current)
                 current = []
             current.append(d)
@@ -102,12 +141,14 @@ def _updated(
     return gpu_loops(frame, update.operands[1].shape.dims, plan, tensors, _body(frame, update, n), block)
 
 
-def _body(frame: Frame, update: Instruction, n: int) -> Body:
-    """Writes one element of the update to output `n`, which may be a view of the updated array."""
+def _body(frame: Frame, update: Instruction, n: int, at: Callable[[Index], Index] = tuple) -> Body:
+    """Writes one element of the update to output `n`, which may be a view of the updated array. ``at``: the update's
+    index of the loop's."""
     whole, seen = update.shape.dims, frame.fusion.outputs[n].shape.dims
 
-    def body(index: Index, carried: Sequence[SSAValue]) -> list[SSAValue]:
+    def body(place: Index, carried: Sequence[SSAValue]) -> list[SSAValue]:
         e = frame.e
+        index = e.simplify(at(place))
         value = e.value(update.operands[1], index)
         where = tuple(p + s for p, s in zip(index, update_starts(e, update), strict=True))
         if whole != seen:

@@ -74,3 +74,36 @@ def test_views_of_what_is_updated(kind: str, gpu: bool) -> None:
     dtype = root_fusion(text).operands[0].shape.element_type.dtype
     values = [(np.arange(24) % 2).astype(dtype), np.ones((3, 2), dtype), np.array(2, np.int32)]
     check(text, values, parts=2, gpu=gpu)
+
+
+STACKED = """a = f32[1,20,4] negate(p1)
+  i = f32[1,19,4] slice(p2), slice={[0:1],[0:19],[0:4]}
+  n = f32[] constant(-1)
+  b = f32[1,20,4] pad(i, n), padding=0_0x1_0x0_0
+  c = f32[2,20,4] concatenate(a, b), dimensions={0}
+  e = f32[2,20,4] exponential(c)
+  u = f32[1,2,20,4] reshape(e)
+  z = s32[] constant(0)
+  ROOT r = f32[7,2,20,4] dynamic-update-slice(p0, u, p3, z, z, z)"""
+
+
+@pytest.mark.parametrize("start", [0, 3, 9])
+def test_operands_of_a_concatenation_have_loops_of_their_own(start: int) -> None:
+    shapes = ["f32[7,2,20,4]", "f32[1,20,4]", "f32[1,20,4]", "s32[]"]
+    inputs = [*(array(s) for s in shapes[:3]), np.array(start, np.int32)]
+    for parts in 1, 3:
+        check(source(shapes, STACKED), inputs, parts=parts, rtol=1e-6)
+    kernel = emit_fusion(root_fusion(source(shapes, STACKED)), "k", targets.get("cpu"))
+    assert kernel.emitter == "dus" and kernel.launch.work_items == 80 + 20
+    assert "scf.if" not in str(kernel.module)
+
+
+def test_short_operands_share_a_loop() -> None:
+    shapes = ["f32[7,20,2]", "f32[20,1]", "f32[20,1]", "s32[]"]
+    body = """c = f32[20,2] concatenate(p1, p2), dimensions={1}
+  u = f32[1,20,2] reshape(c)
+  z = s32[] constant(0)
+  ROOT r = f32[7,20,2] dynamic-update-slice(p0, u, p3, z, z)"""
+    inputs = [*(array(s) for s in shapes[:3]), np.array(2, np.int32)]
+    check(source(shapes, body), inputs, parts=3)
+    assert emit_fusion(root_fusion(source(shapes, body)), "k", targets.get("cpu")).launch.work_items == 20

@@ -60,6 +60,10 @@ def space_of(shapes: list[str], body: str) -> Space:
     return output_space(fusion.outputs, root.shape, partition([root]))
 
 
+SLICE = """d = {0} dynamic-slice(p0, p1, p1, p1), dynamic_slice_sizes={{{1}}}
+ ROOT r = {0} negate(d)"""
+
+
 @pytest.mark.parametrize(
     "shapes, body, runs",
     [
@@ -72,10 +76,16 @@ def space_of(shapes: list[str], body: str) -> Space:
         (["f32[4,5,9]"], "ROOT r = f32[4,5,6] slice(p0), slice={[0:4],[0:5],[0:6]}", [[0, 1], [2]]),
         ([], "ROOT r = s32[4,5,6] iota(), iota_dimension=1", [[0], [1], [2]]),
         (["f32[4,1,6]"], "ROOT r = f32[4,1,6] negate(p0)", [[0, 1, 2]]),
+        # where a slice begins does not matter, but whether it has whole rows
+        (["f32[9,5,6]", "s32[]"], SLICE.format("f32[4,5,6]", "4,5,6"), [[0, 1, 2]]),
+        (["f32[9,5,6]", "s32[]"], SLICE.format("f32[4,3,6]", "4,3,6"), [[0], [1, 2]]),
+        (["f32[9,5,6]", "s32[]"], SLICE.format("f32[4,5,2]", "4,5,2"), [[0, 1], [2]]),
+        (["f32[9,6,5]", "s32[]"], SLICE.format("f32[1,6,5]{1,2,0}", "1,6,5"), [[0, 1], [2]]),
     ],
 )
 def test_contiguous_runs(shapes: list[str], body: str, runs: list[list[int]]) -> None:
     assert [list(run) for run in space_of(shapes, body).runs] == runs
+    check(source(shapes, body), [array(s) for s in shapes], parts=3)
 
 
 @pytest.mark.parametrize(
