@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from heron.analysis.values.splat import is_splat
 from heron.hlo.facts import combiner
 from heron.hlo.ir.instruction import Instruction
 from heron.passes.rewriting.rules import Builder, rule
@@ -32,6 +33,52 @@ def add_scattered(i: Instruction, b: Builder) -> Instruction | None:
         total = b.add("add", [x, i.operands[1 - n]], i.shape)
         return b.like(s, [total, indices, u], i.shape)
     return None
+
+
+@rule("add", operand="scatter")
+def sum_of_scattered(i: Instruction, b: Builder) -> Instruction | None:
+    """scatter(0, m, u) + scatter(0, n, v) == scatter(scatter(0, m, u), n, v), for floats up to rounding
+
+    XLA does it by default. Sums of 16 bits and fewer stay: their rounding would be seen.
+
+    sum {
+      a = f32[] parameter(0)
+      b = f32[] parameter(1)
+      ROOT c = f32[] add(a, b)
+    }
+
+    zero = f32[] constant(0)
+    z = f32[8] broadcast(zero), dimensions={}
+    s = f32[8] scatter(z, s32[3] m, f32[3] u), update_window_dims={}, inserted_window_dims={0},
+      scatter_dims_to_operand_dims={0}, index_vector_dim=1, to_apply=sum
+    t = f32[8] scatter(z, s32[3] n, f32[3] v), update_window_dims={}, inserted_window_dims={0},
+      scatter_dims_to_operand_dims={0}, index_vector_dim=1, to_apply=sum
+    ROOT r = f32[8] add(s, t)
+    ->
+    ROOT r = f32[8] scatter(s, n, v), update_window_dims={}, inserted_window_dims={0},
+      scatter_dims_to_operand_dims={0}, index_vector_dim=1, to_apply=sum
+    """
+    t = i.shape.element_type
+    if t.is_float and t.bits < 32:
+        return None
+    first, second = (_on_nothing(o) for o in i.operands)
+    if not first or not second or first[0] is second[0]:
+        return None
+    total = first[0]
+    for s in reversed(second):
+        total = b.like(s, [total, *s.operands[1:]], i.shape)
+    return total
+
+
+def _on_nothing(i: Instruction) -> list[Instruction]:
+    """The scatters, the last one first, that only add to zeros what `i` is, each read by the next alone; or none."""
+    found: list[Instruction] = []
+    while i.opcode == "scatter":
+        if len(i.operands) != 3 or len(i.users) > 1 or combiner(i.to_apply) != "add":
+            return []
+        found.append(i)
+        i = i.operands[0]
+    return found if is_splat(i, 0.0) else []
 
 
 @rule("scatter", operand="scatter", floats="reassociating")
