@@ -7,10 +7,17 @@ from collections.abc import Sequence
 from xdsl.dialects import func, gpu, scf
 from xdsl.ir import Block, Operation, SSAValue
 
-from heron.codegen.ir.editing import ops_within
 from heron.codegen.llvm.emit import Emitter, rule
 from heron.codegen.llvm.inline import is_long
-from heron.codegen.llvm.loop_hints import is_scalar, is_written_out, known_steps, loop_metadata, surely_runs, whole
+from heron.codegen.llvm.loop_hints import (
+    is_scalar,
+    is_written_out,
+    known_steps,
+    loop_metadata,
+    surely_runs,
+    tests_both_around,
+    whole,
+)
 
 _REGISTERS: dict[type, tuple[str, str]] = {
     gpu.ThreadIdOp: ("tid", "thread"),
@@ -55,7 +62,7 @@ def _for(e: Emitter, op: scf.ForOp) -> None:
     is_innermost, called = e.loops == loops, e.called[calls:]
     if is_innermost and is_written_out(e, op, len(e.out) - phis, called):  # the loop around is the innermost then
         e.copies += sum(map(is_long, called)) * (known_steps(e, op) - 1)
-        if not _calls_its_own(e, op):
+        if not tests_both_around(op):
             for position, (value, name, start) in enumerate(zip(block.args, names, starts, strict=True)):
                 e.out[phis + position] = f"  {name} = phi {e.type(value.type)} [ {start}, %{before} ]"
             _other_steps(e, op)
@@ -96,12 +103,6 @@ def _other_steps(e: Emitter, op: scf.ForOp) -> None:
         e.names[place] = str(at)
         e.names.update(zip(carried, e.yielded, strict=True))
         e.block(block)
-
-
-def _calls_its_own(e: Emitter, op: scf.ForOp) -> bool:
-    """Whether a loop calls functions of its kernel. One that is called once, LLVM takes into the loop; of many calls it
-    takes none."""
-    return any(isinstance(o, func.CallOp) and o.callee.root_reference.data in e.defined for o in ops_within(op))
 
 
 @rule(scf.IfOp)

@@ -60,6 +60,31 @@ def is_written_out(e: Emitter, op: scf.ForOp, lines: int, calls: Sequence[str]) 
     return 1 < steps <= min(_HALF, most // size) and (outer == 0 or outer >= _MORE * steps)
 
 
+def tests_both_around(op: scf.ForOp) -> bool:
+    """Whether a loop has tests that change neither along it nor along the loop around it.
+
+    LLVM moves such a test out of both, with a copy of them for each outcome, as long as they are little code.
+    """
+    around = op.parent_op()
+    places = {op.regions[0].blocks[0].args[0]}
+    if isinstance(around, scf.ForOp):
+        places.add(around.regions[0].blocks[0].args[0])
+    compared = (o for o in ops_within(op) if isinstance(o, arith.CmpiOp))
+    return any(places.isdisjoint(found) for found in map(_places, compared))
+
+
+def _places(op: Operation) -> set[SSAValue]:
+    """The places of loops that a number is computed from."""
+    found, left = set[SSAValue](), list(op.operands)
+    while left:
+        v = left.pop()
+        if v not in found:
+            found.add(v)
+            if isinstance(v.owner, Operation):
+                left += v.owner.operands
+    return found
+
+
 def surely_runs(lower: str, upper: str) -> bool:
     """Whether both bounds are numbers with something between them."""
     return lower.isdecimal() and upper.isdecimal() and int(lower) < int(upper)

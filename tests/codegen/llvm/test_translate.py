@@ -441,3 +441,29 @@ def test_a_test_of_the_loop_around_does_not_keep_it_from_vectors() -> None:
     kernel = exe.stage("asm").partition("input_reduce_fusion:")[2].partition("func_end")[0]
     called = re.findall(r"heron\.exp\.f32\.far(\.v\d+)?(?:@PLT)?$", kernel, re.MULTILINE)
     assert called and all(called)
+
+
+FAR_BORDER = """HloModule far_border
+
+ENTRY e {
+  x = f32[32,32,3] parameter(0)
+  w = f32[31,32] parameter(1)
+  u = f32[31,32,3] slice(x), slice={[1:32], [0:32], [0:3]}
+  v = f32[31,32,3] slice(x), slice={[0:31], [0:32], [0:3]}
+  d = f32[31,32,3] subtract(u, v)
+  ws = f32[31,32,3] broadcast(w), dimensions={0,1}
+  f = f32[31,32,3] multiply(d, ws)
+  zero = f32[] constant(0)
+  a = f32[32,32,3] pad(f, zero), padding=0_1x0_0x0_0
+  b = f32[32,32,3] pad(f, zero), padding=1_0x0_0x0_0
+  xa = f32[32,32,3] add(x, a)
+  ROOT r = f32[32,32,3] subtract(xa, b)
+}
+"""
+
+
+def test_tests_of_loops_further_out_are_left_to_llvm() -> None:
+    """It moves them out of both loops as long as these are short."""
+    exe = assert_agrees(heron.parse(FAR_BORDER), "cpu")
+    assert loops(exe) == 3
+    assert exe.stage("llvm").count("llvm.loop.unroll.full") == 1
