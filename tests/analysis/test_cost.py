@@ -38,7 +38,7 @@ def test_dot_and_elementwise() -> None:
     assert flops(last("a = f32[8]{0} add(x, x)", "f32[8]{0} x")) == 8
     assert flops(last("e = f32[8]{0} exponential(x)", "f32[8]{0} x")) > 40
     whole, real = (flops(last(f"r = {t}[8]{{0}} remainder(x, x)", f"{t}[8]{{0}} x")) for t in ("s32", "f32"))
-    assert real > 3 * whole  # a function of some thirty instructions
+    assert whole > 3 * real > 3 * 8 * 40  # one number after the other; a function of some thirty instructions
 
 
 SHARED = """
@@ -72,6 +72,30 @@ ENTRY e {
 def test_remainders_of_floats_are_kept_for_a_second_kernel() -> None:
     fused = compile(parse(SHARED), "cpu").stage("fused")
     assert fused.count(" remainder(") == 1
+
+
+REMAINDERS = """HloModule m
+
+ENTRY e {{
+  x = {t}[100000] parameter(0)
+  y = {t}[100000] parameter(1)
+  k = {t}[] constant(97)
+  c = {t}[100000] broadcast(k), dimensions={{}}
+  m = {t}[100000] remainder(x, {divisor})
+  a = {t}[99999] slice(m), slice={{[0:99999]}}
+  b = {t}[99999] slice(m), slice={{[1:100000]}}
+  ROOT r = {t}[99999] add(a, b)
+}}
+"""
+
+
+@pytest.mark.parametrize(
+    ("t", "divisor", "kernels"), [("s32", "c", 1), ("s32", "y", 2), ("u64", "c", 2), ("u64", "y", 2)]
+)
+def test_divisions_of_integers_are_done_once(t: str, divisor: str, kernels: int) -> None:
+    """But for those of 32 bits by a number, which vectors do by a product."""
+    fused = compile(parse(REMAINDERS.format(t=t, divisor=divisor)), "cpu").stage("fused")
+    assert fused.count(" fusion(") == kernels
 
 
 def test_updates_and_slices_touch_only_their_part() -> None:

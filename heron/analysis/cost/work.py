@@ -5,6 +5,7 @@ from __future__ import annotations
 from math import log2, prod
 
 from heron.analysis.fusion.prefix_scan import is_long_scan
+from heron.analysis.values.splat import splat_value
 from heron.hlo.calls.declared import declaration
 from heron.hlo.facts import updates_operand
 from heron.hlo.ir.computation import Computation
@@ -31,6 +32,8 @@ def element_flops(i: Instruction) -> float:
         return library_flops(i)
     if i.op.float_flops and i.shape.element_type.is_float:
         return i.op.float_flops
+    if i.op.integer_flops and i.shape.element_type.is_integer:
+        return i.op.integer_flops[splat_value(i.operands[-1]) is not None][i.shape.element_type.bits > 32]
     cost = float(i.op.flops)
     return cost * 4 if i.shape.element_type.is_complex else cost
 

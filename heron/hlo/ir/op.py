@@ -109,6 +109,9 @@ class Op:
     flops: ClassVar[float] = 1
     #: the same of floats, where it is other work; 0: as ``flops`` says
     float_flops: ClassVar[float] = 0
+    #: of a division of integers, the same by a value and by a number: of up to 32 bits, of 64; vectors have no such
+    #: instruction, but a product does for a number
+    integer_flops: ClassVar[tuple[tuple[float, float], ...]] = ()
     #: LLVM instructions for one output element, ahead of the vectoriser
     code: ClassVar[int] = 1
     #: more of them for each operand

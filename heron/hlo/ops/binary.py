@@ -52,6 +52,10 @@ class Binary(Op):
         raise NotImplementedError
 
 
+#: by a value, by a number; of up to 32 bits, of 64
+DIVISIONS = ((220.0, 350.0), (12.0, 80.0))
+
+
 # -- arithmetic -----------------------------------------------------------------------------------------------------
 @op("add")
 class Add(Binary):
@@ -113,6 +117,7 @@ class Divide(Binary):
     traits = {Trait.ELEMENTWISE, Trait.SCALES}
     kinds = NUMBER
     flops = 4
+    integer_flops = DIVISIONS
     code = 2
     gpu_code = 20
     complex_code = (183, 219)
@@ -131,6 +136,7 @@ class Remainder(Binary):
     kinds = INTEGER | FLOAT
     flops = 12
     float_flops = 44
+    integer_flops = DIVISIONS
     code = 4
     gpu_code = 24
 
