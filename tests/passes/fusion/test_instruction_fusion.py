@@ -242,3 +242,41 @@ def test_numbers_are_no_arrays_where_kernels_are_full() -> None:
     stored = [o.opcode for i in kernels for o in root_parts(i.calls)]
     assert stored.count("sine") > 2, "two kernels would have too much code"
     assert "broadcast" not in stored
+
+
+def _corners(second: str) -> str:
+    """Two corners of a bilinear sample, whose rows cost a remainder and are read by both gathers."""
+    return entry(f"""
+  image = f32[64,64] parameter(0)
+  y = f32[4096] parameter(1)
+  x = s32[4096] parameter(2)
+  size = f32[] constant(64)
+  sizes = f32[4096] broadcast(size), dimensions={{}}
+  s = f32[4096] sine(y)
+  m = f32[4096] multiply(s, sizes)
+  row = s32[4096] convert(m)
+  one = s32[] constant(1)
+  ones = s32[4096] broadcast(one), dimensions={{}}
+  next = s32[4096] add(x, ones)
+  rows = s32[4096,1] reshape(row)
+  left = s32[4096,1] reshape(x)
+  right = s32[4096,1] reshape(next)
+  first = s32[4096,2] concatenate(rows, left), dimensions={{1}}
+  then = s32[4096,2] concatenate({second}, right), dimensions={{1}}
+  a = f32[4096] gather(image, first), offset_dims={{}}, collapsed_slice_dims={{0,1}}, start_index_map={{0,1}}, index_vector_dim=1, slice_sizes={{1,1}}
+  b = f32[4096] gather(image, then), offset_dims={{}}, collapsed_slice_dims={{0,1}}, start_index_map={{0,1}}, index_vector_dim=1, slice_sizes={{1,1}}
+  ROOT r = f32[4096] add(a, b)""")
+
+
+def test_an_index_that_gathers_share_is_computed_once() -> None:
+    text = _corners("rows")
+    module, _ = fuse(text)
+    assert kernels(module) == 1
+    assert_survives(text, FUSED)
+
+
+def test_an_index_read_at_two_places_is_stored() -> None:
+    text = _corners("back").replace("  first =", "  back = s32[4096,1] reverse(rows), dimensions={0}\n  first =")
+    module, told = fuse(text)
+    assert kernels(module) == 2
+    assert any(not d.ok and "2 times per element" in d.reason for d in told)

@@ -12,6 +12,7 @@ from heron.hlo.facts import is_generated, updated_operands
 from heron.hlo.ir.computation import Computation
 from heron.hlo.ir.instruction import Instruction
 from heron.passes.fusion.model.group import LANES, Group
+from heron.passes.fusion.model.one_place import OnePlace
 from heron.passes.fusion.model.traffic_model import Machine, inside, separate
 from heron.records import dataclass
 
@@ -51,6 +52,7 @@ class Planner:
         self._takes: set[Instruction] = set()  # roots of kernels that may compute their operands
         self._old: dict[Instruction, set[Instruction]] = {}
         self._sums: dict[tuple[Instruction, Measure], float] = {}
+        self._places = OnePlace()
 
     def plan(self, c: Computation) -> list[Group]:
         """The kernels of `c`, producers first; single instructions too."""
@@ -134,6 +136,8 @@ class Planner:
         after = sum(inside(self.machine, i, counts)) + self._repeated(i, counts, groups)
         names = ", ".join([g.root.name for g in groups])
         if after > before and not made_of_nothing(i):
+            counts, after = self._at_one_place(i, counts, after)
+        if after > before and not made_of_nothing(i):
             times = sum(n for _, n in counts) / max(1, i.shape.num_elements)
             self.tell(False, f"would be computed {times:.3g} times per element", i, names, before, after)
             self._into_some(i, counts, None, groups)
@@ -146,6 +150,18 @@ class Planner:
             why += ": it reads no memory"
         self.tell(True, why, i, names, before, after)
         return True
+
+    def _at_one_place(
+        self, i: Instruction, counts: list[tuple[Group, float]], after: float
+    ) -> tuple[list[tuple[Group, float]], float]:
+        """``counts`` and the cost ``after``, less where the gathers that read `i` do so at one place."""
+        found = [self._places.of(i, group) for group, _ in counts]
+        if not all(len(places) == 1 for places in found):
+            return counts, after
+        once = [(g, min(n, sum(places.values()))) for places, (g, n) in zip(found, counts, strict=True)]
+        if sum(n for _, n in once) > i.shape.num_elements * len(once):
+            return counts, after
+        return once, sum(inside(self.machine, i, once))
 
     def _repeated(
         self, i: Instruction, counts: list[tuple[Group, float]], readers: dict[Group, list[Instruction]]

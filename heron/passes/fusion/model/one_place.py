@@ -1,0 +1,98 @@
+"""Elements that a kernel computes once although several gathers ask for them: the places of reads, exactly.
+
+A bilinear sample reads four neighbours of an image. Its four gathers have an index each, put together of the same row,
+the row below, the same column and the next one: every part is read by two of them, at the same place. Counting reads
+says that a kernel computes each part twice; the kernel's code does it once.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TypeAlias
+
+from heron.analysis.cost.reuse import reads
+from heron.analysis.cost.work import first_array
+from heron.analysis.indexing.expr import Const, Expr, dims
+from heron.analysis.indexing.hlo_maps import moves_elements, operand_index
+from heron.analysis.indexing.simplify import simplifier
+from heron.hlo.facts import is_tuple_op
+from heron.hlo.ir.instruction import Instruction
+from heron.passes.fusion.model.group import Group
+
+#: in which loops, of which sizes, and at which index there
+Place: TypeAlias = tuple[object, tuple[int, ...], tuple[Expr, ...]]
+#: how many elements are computed at each place
+Places: TypeAlias = dict[Place, float]
+
+#: members of the largest kernel whose places are looked for
+_MOST = 256
+
+
+class OnePlace:
+    """The places at which the members of a kernel are computed; they are found when they are asked for."""
+
+    def __init__(self) -> None:
+        self._known: dict[Group, dict[Instruction, Places]] = {}
+
+    def of(self, i: Instruction, group: Group) -> Places:
+        """The places at which the kernel would compute `i`; none where it has no gathers, which share places."""
+        if len(group.evaluations) > _MOST or not any(m.opcode == "gather" for m in group.evaluations):
+            return {}
+        known = self._known.setdefault(group, {})
+        for member in group.evaluations:  # readers first
+            if member not in known:
+                known[member] = _places(member, known) or {_own(member, None): group.evaluations[member]}
+        return _places(i, known)
+
+
+def _places(i: Instruction, known: dict[Instruction, Places]) -> Places:
+    found: Places = {}
+    for user in dict.fromkeys(i.users):
+        for place, count in known.get(user, {}).items():
+            for n, operand in enumerate(user.operands):
+                if operand is i:
+                    for at, times in _read(user, n, place):
+                        found[at] = max(found.get(at, 0.0), count * times)
+    return found
+
+
+def _read(user: Instruction, n: int, place: Place) -> Iterator[tuple[Place, float]]:
+    """The places at which `user`, computed at one, reads operand `n`, and the elements for each of its own."""
+    space, sizes, index = place
+    if is_tuple_op(user):
+        yield place, 1.0
+    elif moves_elements(user):
+        yield (space, sizes, _simple(operand_index(user, n, index), sizes)), reads(user, n)
+    elif user.opcode == "concatenate":
+        yield from _piece(user, n, place)
+    elif user.opcode == "gather" and n == 1:
+        own = [e for d, e in enumerate(index) if d not in user.offset_dims]
+        at = user.index_vector_dim
+        if at == user.operands[1].shape.rank:
+            yield (space, sizes, tuple(own)), 1.0
+        for part in range(len(user.start_index_map) if at < user.operands[1].shape.rank else 0):
+            yield (space, sizes, (*own[:at], Const(part), *own[at:])), 1.0
+    else:
+        yield _own(user.operands[n], (user, n)), reads(user, n)
+
+
+def _piece(user: Instruction, n: int, place: Place) -> Iterator[tuple[Place, float]]:
+    """The read of one operand of a concatenation: of all its elements, or of none where the index is a constant."""
+    space, sizes, index = place
+    (d,) = user.dimensions
+    start = sum(o.shape.dims[d] for o in user.operands[:n])
+    at = _simple((index[d] - start,), sizes)[0]
+    if not isinstance(at, Const):
+        yield (space, sizes, (*index[:d], at, *index[d + 1 :])), reads(user, n)
+    elif 0 <= at.value < user.operands[n].shape.dims[d]:
+        yield (space, sizes, (*index[:d], at, *index[d + 1 :])), 1.0
+
+
+def _simple(index: tuple[Expr, ...], sizes: tuple[int, ...]) -> tuple[Expr, ...]:
+    ranges = simplifier(tuple((0, size - 1) for size in sizes))
+    return tuple(ranges.simplify(e) for e in index)
+
+
+def _own(i: Instruction, space: object) -> Place:
+    sizes = first_array(i).dims
+    return space, sizes, dims(len(sizes))
