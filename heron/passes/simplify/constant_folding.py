@@ -23,6 +23,8 @@ from heron.records import dataclass
 if TYPE_CHECKING:
     from heron.evaluator import Evaluator
 
+#: the first operand of what is folded
+_STARTS = frozenset({"constant", "broadcast", "iota"})
 #: never worth a constant: cheap to make where they are used, or not a computation at all
 _NOT_FOLDED = having(Trait.FREE, Trait.GENERATED) | {"custom-call", "fusion", "copy-start"}
 
@@ -35,7 +37,8 @@ class ConstantFolding(Pass):
     Broadcasts and iotas stay: computing them again is cheaper than loading them. A result is only kept when it has at
     most ``max_elements`` elements or no more than its operands, and only when it takes at most ``max_work`` element
     operations to get, counted rather than timed so that every compile gives the same program. Broadcasts of constants
-    count as constant operands next to at least one real constant.
+    count as constant operands next to at least one real constant. So do iotas next to an array, as in a table that a
+    scatter makes, unless the op is elementwise.
 
     a = f32[] constant(2)
     b = f32[] constant(3)
@@ -55,7 +58,7 @@ class ConstantFolding(Pass):
         for c in module.computations_to_rewrite():
             work = c.instructions
             for i in work:
-                if i.parent is not c or not i.operands or i.operands[0].opcode not in ("constant", "broadcast"):
+                if i.parent is not c or not i.operands or i.operands[0].opcode not in _STARTS:
                     continue
                 value = _value(i) if self._folds(i) else None
                 if value is None:
@@ -75,10 +78,15 @@ class ConstantFolding(Pass):
             return False
         if i.control_predecessors or i.control_successors:
             return False
-        if not all(o.opcode == "constant" or _is_constant_broadcast(o) for o in i.operands):
+        if not all(_is_known(o) or o.opcode == "iota" for o in i.operands):
             return False
         known = [o for o in i.operands if o.opcode == "constant" and o.shape.is_array]
         if not known:
+            return False
+        # positions and numbers are a short expression; what a table or an order makes of them is none
+        if any(o.opcode == "iota" for o in i.operands) and (
+            i.op.is_elementwise or all(o.shape.is_scalar for o in known)
+        ):
             return False
         read = sum(o.shape.num_elements for o in known)
         if i.shape.num_elements > max(self.max_elements, read):
@@ -86,8 +94,8 @@ class ConstantFolding(Pass):
         return _work(i) <= self.max_work
 
 
-def _is_constant_broadcast(i: Instruction) -> bool:
-    return i.opcode == "broadcast" and i.operands[0].opcode == "constant"
+def _is_known(i: Instruction) -> bool:
+    return i.opcode == "constant" or i.opcode == "broadcast" and i.operands[0].opcode == "constant"
 
 
 def _work(i: Instruction) -> int:
@@ -124,4 +132,4 @@ def _value(i: Instruction) -> Literal | None:
 def _array(i: Instruction, ev: Evaluator) -> np.ndarray:
     if i.opcode == "constant":
         return i.attrs["literal"].array
-    return np.asarray(ev.run_instruction(i, [i.operands[0].attrs["literal"].array]))
+    return np.asarray(ev.run_instruction(i, [o.attrs["literal"].array for o in i.operands]))
