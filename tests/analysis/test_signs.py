@@ -10,6 +10,20 @@ from heron.evaluator import Evaluator
 from heron.hlo.text import parse
 from heron.passes.framework.docs import expand_example
 
+LESS = """less {
+  p = f32[] parameter(0)
+  q = f32[] parameter(1)
+  ROOT l = pred[] compare(p, q), direction=LT
+}
+"""
+FIRST = """first {
+  p = f32[] parameter(0)
+  q = f32[] parameter(1)
+  m = s32[] parameter(2)
+  n = s32[] parameter(3)
+  ROOT l = pred[] compare(p, q), direction=LT
+}
+"""
 #: the last line is the value asked about
 NEVER = {
     "exponential": "ROOT r = f32[4] exponential(f32[4] x)",
@@ -24,6 +38,14 @@ NEVER = {
     "integer above one": "n = s32[4] convert(f32[4] x)\none = s32[] constant(1)\n"
     "ones = s32[4] broadcast(one), dimensions={}\nROOT r = s32[4] maximum(n, ones)",
     "iota": "ROOT r = s8[128] iota(), iota_dimension=0",
+    "sorted": LESS + "a = f32[4] abs(f32[4] x)\nROOT r = f32[4] sort(a), dimensions={0}, to_apply=less",
+    "part of a sort": FIRST + "i = s32[4] iota(), iota_dimension=0\n"
+    "s = (f32[4], s32[4]) sort(f32[4] x, i), dimensions={0}, to_apply=first\n"
+    "ROOT r = s32[4] get-tuple-element(s), index=1",
+    "joined": "a = f32[4] abs(f32[4] x)\nb = f32[4] exponential(x)\nROOT r = f32[8] concatenate(a, b), dimensions={0}",
+    "padded": "a = f32[4] abs(f32[4] x)\nz = f32[] constant(1)\nROOT r = f32[6] pad(a, z), padding=1_1",
+    "part of an array": "a = f32[4] abs(f32[4] x)\nn = s32[] constant(1)\n"
+    "ROOT r = f32[2] dynamic-slice(a, n), dynamic_slice_sizes={2}",
 }
 PERHAPS = {
     "any": "ROOT r = f32[4] negate(f32[4] x)",
@@ -32,6 +54,10 @@ PERHAPS = {
     "narrowed": "n = u32[4] convert(f32[4] x)\nROOT r = s8[4] convert(n)",
     "minus zero": "z = f32[] constant(-0)\nROOT r = f32[4] broadcast(z), dimensions={}",
     "wrapped iota": "ROOT r = s8[200] iota(), iota_dimension=0",
+    "part of a sort of any": FIRST + "i = s32[4] iota(), iota_dimension=0\n"
+    "s = (f32[4], s32[4]) sort(f32[4] x, i), dimensions={0}, to_apply=first\n"
+    "ROOT r = f32[4] get-tuple-element(s), index=0",
+    "joined with any": "a = f32[4] abs(f32[4] x)\nROOT r = f32[8] concatenate(a, x), dimensions={0}",
     "one of two": "a = f32[4] abs(f32[4] x)\nROOT r = f32[4] maximum(a, x)",
 }
 

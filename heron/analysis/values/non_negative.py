@@ -57,4 +57,20 @@ def _conversion(i: Instruction, depth: int) -> bool:
     return fits and never_negative(i.operands[0], depth - 1)
 
 
+def _element(i: Instruction, depth: int) -> bool:
+    """A gather and a dynamic-slice read elements of their operand; a sort gives them in another order."""
+    return never_negative(i.operands[0], depth - 1)
+
+
+def _part(i: Instruction, depth: int) -> bool:
+    whole = i.operands[0]
+    return whole.opcode == "sort" and never_negative(whole.operands[i.attrs["index"]], depth - 1)
+
+
+def _all(i: Instruction, depth: int) -> bool:
+    return all(never_negative(o, depth - 1) for o in i.operands)
+
+
 _MADE: dict[str, Callable[[Instruction, int], bool]] = {"constant": _constant, "iota": _iota, "convert": _conversion}
+_MADE |= {"gather": _element, "dynamic-slice": _element, "sort": _element, "get-tuple-element": _part}
+_MADE |= {"concatenate": _all, "pad": _all}

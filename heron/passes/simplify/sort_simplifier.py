@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from heron.analysis.values.non_negative import never_negative
 from heron.hlo.ir.computation import Computation
 from heron.hlo.ir.instruction import Instruction
 from heron.hlo.ir.module import Module
@@ -9,6 +10,8 @@ from heron.passes.control_flow.model.loop_state import reads
 from heron.passes.framework.base import Pass
 from heron.passes.framework.context import PassContext
 from heron.passes.framework.registry import register
+from heron.passes.rewriting.building import reshape
+from heron.passes.simplify.gather_simplifier import is_simple
 from heron.records import dataclass
 
 
@@ -17,7 +20,8 @@ from heron.records import dataclass
 class SortSimplifier(Pass):
     """Drops sort operands whose sorted form nobody reads and the comparator does not look at, and sorts of one element.
 
-    An operand that is there twice is sorted once.
+    An operand that is there twice is sorted once. A gather that takes an operand in the order of positions
+    that were sorted along, as in `x[argsort(x)]`, gives that operand sorted.
 
     by_first {
       a = f32[] parameter(0)
@@ -46,7 +50,7 @@ class SortSimplifier(Pass):
         changed = False
         for i in [i for i in module.instructions() if i.opcode == "sort"]:
             if i.parent is not None:  # it may have died with one before
-                changed |= _of_one(i) or _without_doubles(i) or _without_unread(i)
+                changed |= _of_one(i) or _without_doubles(i) or _without_gathers(i) | _without_unread(i)
         if changed:
             module.remove_unused_computations()
         return changed
@@ -85,6 +89,29 @@ def _without_doubles(i: Instruction) -> bool:
             c.replace(read, part)
             changed = True
     return changed and (_without_unread(i) or changed)
+
+
+def _without_gathers(i: Instruction) -> bool:
+    """Reads the sorted operand in place of gathers that take it in the sorted order."""
+    used, changed = reads(i) if i.shape.is_tuple and i.operands[0].shape.rank == 1 else None, False
+    for n, order in (used or {}).items():
+        if i.operands[n].opcode == "iota" and never_negative(i.operands[n]):
+            for read in order:
+                for gather in [g for m in read.users for g in m.users if m.opcode == "reshape"]:
+                    changed |= gather.opcode == "gather" and _is_sorted(gather, read, i)
+    return changed
+
+
+def _is_sorted(gather: Instruction, order: Instruction, sort: Instruction) -> bool:
+    """Reads an operand sorted where a gather takes its elements one by one in the order of positions `order`."""
+    x, matrix = gather.operands
+    if x not in sort.operands or matrix.operands[0] is not order or not is_simple(gather) or gather.slice_sizes != (1,):
+        return False
+    c, n = sort.parent, sort.operands.index(x)
+    assert c is not None
+    part = c.add("get-tuple-element", [sort], x.shape, index=n)
+    c.replace(gather, reshape(part, gather.shape.dims))
+    return True
 
 
 def _without_unread(i: Instruction) -> bool:
