@@ -244,7 +244,7 @@ def test_numbers_are_no_arrays_where_kernels_are_full() -> None:
     assert "broadcast" not in stored
 
 
-def _corners(second: str) -> str:
+def _corners(second: str, root: str = "ROOT r = f32[4096] add(a, b)") -> str:
     """Two corners of a bilinear sample, whose rows cost a remainder and are read by both gathers."""
     return entry(f"""
   image = f32[64,64] parameter(0)
@@ -265,7 +265,7 @@ def _corners(second: str) -> str:
   then = s32[4096,2] concatenate({second}, right), dimensions={{1}}
   a = f32[4096] gather(image, first), offset_dims={{}}, collapsed_slice_dims={{0,1}}, start_index_map={{0,1}}, index_vector_dim=1, slice_sizes={{1,1}}
   b = f32[4096] gather(image, then), offset_dims={{}}, collapsed_slice_dims={{0,1}}, start_index_map={{0,1}}, index_vector_dim=1, slice_sizes={{1,1}}
-  ROOT r = f32[4096] add(a, b)""")
+  {root}""")
 
 
 def test_an_index_that_gathers_share_is_computed_once() -> None:
@@ -280,3 +280,12 @@ def test_an_index_read_at_two_places_is_stored() -> None:
     module, told = fuse(text)
     assert kernels(module) == 2
     assert any(not d.ok and "2 times per element" in d.reason for d in told)
+
+
+def test_a_long_index_that_several_kernels_read_is_stored() -> None:
+    both = "r = f32[4096] add(a, b)\n  p = f32[4096] multiply(a, b)\n  ROOT t = (f32[4096], f32[4096]) tuple(r, p)"
+    text = _corners("rows", both)
+    module, told = fuse(text)
+    assert kernels(module) == 3
+    assert any(d.reason == "2 kernels would have its code" for d in told)
+    assert_survives(text, FUSED)

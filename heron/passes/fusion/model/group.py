@@ -10,6 +10,7 @@ from heron.analysis.cost.reuse import evaluations_of, is_guarded
 from heron.hlo.facts import updates_operand
 from heron.hlo.ir.instruction import Instruction
 from heron.hlo.ir.op import Trait
+from heron.passes.fusion.model.one_place import OnePlace
 from heron.records import dataclass
 
 #: elements that a vector loop computes in the time of one outside of it
@@ -37,6 +38,10 @@ class Group:
     is_full: bool = False
     lanes: float = LANES
     guarded: set[Instruction] = field(default_factory=set)
+    _one_place: OnePlace = field(init=False)
+
+    def __post_init__(self) -> None:
+        self._one_place = OnePlace(self.evaluations)
 
     @staticmethod
     def of(root: Instruction, limit: CodeLimit) -> Group:
@@ -54,16 +59,25 @@ class Group:
         users = list(users)
         if is_guarded(i, users, self.guarded):
             self.guarded.add(i)
-        places = self.places[i] = places_of(i, self.places, users, self.limit)
+        places = self.places[i] = self.places_at(i, users)
         self.code += code_at(i, places, self.limit)
         self.inputs.pop(i, None)
         for operand in i.operands:
             if operand not in self.evaluations:
                 self.inputs[operand] = None
 
+    def places_at(self, i: Instruction, users: Iterable[Instruction]) -> Places:
+        """The places at which its users, `users`, would compute `i`."""
+        found = places_of(i, self.places, users, self.limit)
+        return {i: 1} if sum(found.values()) > 1 and self._one_place.times(i) is not None else found
+
+    def shares(self, i: Instruction, users: Iterable[Instruction]) -> bool:
+        """Whether gathers among its users, `users`, share the place at which they read `i`."""
+        return self.places_at(i, users).keys() == {i}
+
     def copies_of(self, i: Instruction, users: Iterable[Instruction]) -> int:
         """The number of places at which the kernel would compute `i`."""
-        return sum(places_of(i, self.places, users, self.limit).values())
+        return sum(self.places_at(i, users).values())
 
     def spreads(self, i: Instruction, users: Iterable[Instruction]) -> bool:
         """Whether the kernel would have to tell for every element which operand of `i` that comes from, in the loop of
@@ -73,18 +87,22 @@ class Group:
         interleaved value is read at places of its own, a branch would have to choose the operand for every element.
         """
         if i.opcode == "concatenate" and len(i.operands) > _FEW_PIECES:
-            places = places_of(i, self.places, users, self.limit)
+            places = self.places_at(i, users)
             return len(places) > 1 and None in places
         is_pad = i.opcode == "pad"
         if not (is_pad and _has_room(i) or any(o.opcode == "pad" and _has_room(o) for o in i.operands)):
             return False
-        return places_of(i, self.places, users, self.limit).keys() != {None} and any(
+        return self.places_at(i, users).keys() != {None} and any(
             x.opcode == "pad" and _has_room(x) for x in self.evaluations
         )
 
     def evaluations_of(self, i: Instruction, users: Iterable[Instruction]) -> float:
         """The number of elements of `i` that its users in the group, `users`, would compute if it were fused."""
-        return evaluations_of(i, self.evaluations, users=users, lanes=LANES, guarded=self.guarded)
+        found = evaluations_of(i, self.evaluations, users=users, lanes=LANES, guarded=self.guarded)
+        if not i.shape.is_array or found <= i.shape.num_elements:
+            return found
+        times = self._one_place.times(i)
+        return found if times is None else min(found, times)
 
     def code_with(self, i: Instruction, users: Iterable[Instruction], below: Callable[[Instruction], float]) -> float:
         """LLVM instructions of the kernel, were `i` inside.
@@ -92,7 +110,7 @@ class Group:
         ``below``: those of an element's own operands. They count where `i` is read at an index of its own: a kernel
         that has room for a part of them would end at many values in place of one.
         """
-        places = places_of(i, self.places, users, self.limit)
+        places = self.places_at(i, users)
         apart = sum(copies for place, copies in places.items() if isinstance(place, tuple))
         return self.code + code_at(i, places, self.limit) + (apart * below(i) if apart else 0.0)
 

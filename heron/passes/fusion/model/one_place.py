@@ -7,7 +7,7 @@ says that a kernel computes each part twice; the kernel's code does it once.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import TypeAlias
 
 from heron.analysis.cost.reuse import reads
@@ -17,7 +17,6 @@ from heron.analysis.indexing.hlo_maps import moves_elements, operand_index
 from heron.analysis.indexing.simplify import simplifier
 from heron.hlo.facts import is_tuple_op
 from heron.hlo.ir.instruction import Instruction
-from heron.passes.fusion.model.group import Group
 
 #: in which loops, of which sizes, and at which index there
 Place: TypeAlias = tuple[object, tuple[int, ...], tuple[Expr, ...]]
@@ -29,31 +28,35 @@ _MOST = 256
 
 
 class OnePlace:
-    """The places at which the members of a kernel are computed; they are found when they are asked for."""
+    """The places at which the members of a kernel are computed; they are found when they are asked for.
 
-    def __init__(self) -> None:
-        self._known: dict[Group, dict[Instruction, Places]] = {}
+    ``evaluations``: the members with how many elements of each are computed, readers first.
+    """
 
-    def of(self, i: Instruction, group: Group) -> Places:
-        """The places at which the kernel would compute `i`; none where it has no gathers, which share places."""
-        if len(group.evaluations) > _MOST or not any(m.opcode == "gather" for m in group.evaluations):
-            return {}
-        known = self._known.setdefault(group, {})
-        for member in group.evaluations:  # readers first
-            if member not in known:
-                known[member] = _places(member, known) or {_own(member, None): group.evaluations[member]}
-        return _places(i, known)
+    def __init__(self, evaluations: Mapping[Instruction, float]) -> None:
+        self.evaluations = evaluations
+        self._known: dict[Instruction, Places] = {}
 
+    def times(self, i: Instruction) -> float | None:
+        """The number of elements of `i` that the kernel would compute, if it has gathers and all that read `i` do so at
+        one place; None otherwise."""
+        if len(self.evaluations) > _MOST or not any(m.opcode == "gather" for m in self.evaluations):
+            return None
+        for member, count in self.evaluations.items():
+            if member not in self._known:
+                self._known[member] = self._places(member) or {_own(member, None): count}
+        found = self._places(i)
+        return next(iter(found.values())) if len(found) == 1 else None
 
-def _places(i: Instruction, known: dict[Instruction, Places]) -> Places:
-    found: Places = {}
-    for user in dict.fromkeys(i.users):
-        for place, count in known.get(user, {}).items():
-            for n, operand in enumerate(user.operands):
-                if operand is i:
-                    for at, times in _read(user, n, place):
-                        found[at] = max(found.get(at, 0.0), count * times)
-    return found
+    def _places(self, i: Instruction) -> Places:
+        found: Places = {}
+        for user in dict.fromkeys(i.users):
+            for place, count in self._known.get(user, {}).items():
+                for n, operand in enumerate(user.operands):
+                    if operand is i:
+                        for at, times in _read(user, n, place):
+                            found[at] = max(found.get(at, 0.0), count * times)
+        return found
 
 
 def _read(user: Instruction, n: int, place: Place) -> Iterator[tuple[Place, float]]:

@@ -8,11 +8,10 @@ from heron.analysis.cost import element_flops
 from heron.analysis.cost.code_size import CPU_CODE, CodeLimit, op_code
 from heron.analysis.fusion.roles import accepts, is_consumer, is_emitted, is_producer, stays_alone
 from heron.analysis.fusion.small_products import is_small_product
-from heron.hlo.facts import is_generated, updated_operands
+from heron.hlo.facts import is_generated, is_view, updated_operands
 from heron.hlo.ir.computation import Computation
 from heron.hlo.ir.instruction import Instruction
 from heron.passes.fusion.model.group import LANES, Group
-from heron.passes.fusion.model.one_place import OnePlace
 from heron.passes.fusion.model.traffic_model import Machine, inside, separate
 from heron.records import dataclass
 
@@ -52,7 +51,6 @@ class Planner:
         self._takes: set[Instruction] = set()  # roots of kernels that may compute their operands
         self._old: dict[Instruction, set[Instruction]] = {}
         self._sums: dict[tuple[Instruction, Measure], float] = {}
-        self._places = OnePlace()
 
     def plan(self, c: Computation) -> list[Group]:
         """The kernels of `c`, producers first; single instructions too."""
@@ -132,11 +130,13 @@ class Planner:
                 self.tell(False, why_not, i, group.root.name, None, None)
                 self._into_some(i, [x for x in counts if x[0] is not group], group.root, groups)
                 return False
+        if len(counts) > 1 and self._is_long(i) and any(g.shares(i, r) for g, r in groups.items()):
+            why_not = f"{len(counts)} kernels would have its code"
+            self.tell(False, why_not, i, ", ".join([g.root.name for g in groups]), None, None)
+            return False
         before = separate(self.machine, i, len(counts))
         after = sum(inside(self.machine, i, counts)) + self._repeated(i, counts, groups)
         names = ", ".join([g.root.name for g in groups])
-        if after > before and not made_of_nothing(i):
-            counts, after = self._at_one_place(i, counts, after)
         if after > before and not made_of_nothing(i):
             times = sum(n for _, n in counts) / max(1, i.shape.num_elements)
             self.tell(False, f"would be computed {times:.3g} times per element", i, names, before, after)
@@ -150,18 +150,6 @@ class Planner:
             why += ": it reads no memory"
         self.tell(True, why, i, names, before, after)
         return True
-
-    def _at_one_place(
-        self, i: Instruction, counts: list[tuple[Group, float]], after: float
-    ) -> tuple[list[tuple[Group, float]], float]:
-        """``counts`` and the cost ``after``, less where the gathers that read `i` do so at one place."""
-        found = [self._places.of(i, group) for group, _ in counts]
-        if not all(len(places) == 1 for places in found):
-            return counts, after
-        once = [(g, min(n, sum(places.values()))) for places, (g, n) in zip(found, counts, strict=True)]
-        if sum(n for _, n in once) > i.shape.num_elements * len(once):
-            return counts, after
-        return once, sum(inside(self.machine, i, once))
 
     def _repeated(
         self, i: Instruction, counts: list[tuple[Group, float]], readers: dict[Group, list[Instruction]]
@@ -204,6 +192,12 @@ class Planner:
     def _code_below(self, i: Instruction) -> float:
         """LLVM instructions of what is computed for an element of `i` at its own index, `i` not included."""
         return self._below(i, lambda o: op_code(o, self.limits.code))
+
+    def _is_long(self, i: Instruction) -> bool:
+        """Whether an element of `i`, or of what it is a view of, takes more code than LLVM copies."""
+        while is_view(i):
+            i = i.operands[0]
+        return op_code(i, self.limits.code) + self._code_below(i) > _MOST_INLINE
 
     def _below(self, i: Instruction, measure: Measure) -> float:
         """The sum of ``measure`` over the ops that compute an element of `i` at its own index, `i` not included."""
