@@ -289,3 +289,21 @@ def test_a_long_index_that_several_kernels_read_is_stored() -> None:
     assert kernels(module) == 3
     assert any(d.reason == "2 kernels would have its code" for d in told)
     assert_survives(text, FUSED)
+
+
+def test_a_full_kernel_reads_parts_of_a_parameter_itself() -> None:
+    lines = ["x = f32[1000] parameter(0)", "whole = f32[2000] parameter(1)"]
+    total = "x"
+    for k in range(40):
+        lines += [
+            f"part{k} = f32[1000] slice(whole), slice={{[{k}:{1000 + k}]}}",
+            f"m{k} = f32[1000] multiply(part{k}, {total})",
+            f"s{k} = f32[1000] sine(m{k})",
+        ]
+        total = f"s{k}"
+    lines.append(f"ROOT r = f32[1000] negate({total})")
+    text = "HloModule m\nENTRY e {\n" + "\n".join(lines) + " }"
+    module, _, _ = assert_survives(text, FUSED)
+    stored = [o.opcode for i in module.entry.instructions if i.opcode == "fusion" for o in root_parts(i.calls)]
+    assert stored.count("sine") > 0, "one kernel would have too much code"
+    assert "slice" not in stored

@@ -8,7 +8,7 @@ from heron.analysis.cost import element_flops
 from heron.analysis.cost.code_size import CPU_CODE, CodeLimit, op_code
 from heron.analysis.fusion.roles import accepts, is_consumer, is_emitted, is_producer, stays_alone
 from heron.analysis.fusion.small_products import is_small_product
-from heron.hlo.facts import is_generated, is_view, updated_operands
+from heron.hlo.facts import is_generated, is_view, reindexes, updated_operands
 from heron.hlo.ir.computation import Computation
 from heron.hlo.ir.instruction import Instruction
 from heron.passes.fusion.model.group import LANES, Group
@@ -235,7 +235,7 @@ class Planner:
         if i in self._reads_old(group.root):
             return "it is computed from what the kernel overwrites"
         most = self.limits.code.most
-        if not (made_of_nothing(i) or _spreads_number(i)) and (
+        if not (made_of_nothing(i) or _spreads_number(i) or _reads_stored(i)) and (
             group.is_full or group.code_with(i, users, self._code_below) > most
         ):
             group.is_full = True  # what comes next stays out, too: the kernel ends at values that lie side by side
@@ -262,6 +262,11 @@ def made_of_nothing(i: Instruction) -> bool:
 def _spreads_number(i: Instruction) -> bool:
     """Whether a kernel reads a number where it would read an array that is full of it: that is no more code."""
     return i.opcode == "broadcast" and i.operands[0].shape.is_scalar
+
+
+def _reads_stored(i: Instruction) -> bool:
+    """Whether a kernel reads elements of an array where it would read a part of the array that was copied."""
+    return reindexes(i) and not is_producer(i.operands[0]) and i.opcode != "broadcast"
 
 
 def _depending(root: Instruction, sources: set[Instruction]) -> set[Instruction]:
