@@ -42,6 +42,7 @@ class Group:
 
     def __post_init__(self) -> None:
         self._one_place = OnePlace(self.evaluations)
+        self._one_place.has_gathers = self.root.opcode == "gather"
 
     @staticmethod
     def of(root: Instruction, limit: CodeLimit) -> Group:
@@ -56,6 +57,7 @@ class Group:
     def add(self, i: Instruction, evaluations: float, users: Iterable[Instruction]) -> None:
         """Compute `i` inside, for the members that use it, `users`."""
         self.evaluations[i] = evaluations
+        self._one_place.has_gathers |= i.opcode == "gather"
         users = list(users)
         if is_guarded(i, users, self.guarded):
             self.guarded.add(i)
@@ -73,7 +75,7 @@ class Group:
 
     def shares(self, i: Instruction, users: Iterable[Instruction]) -> bool:
         """Whether gathers among its users, `users`, share the place at which they read `i`."""
-        return self.places_at(i, users).keys() == {i}
+        return self._one_place.has_gathers and self.places_at(i, users).keys() == {i}
 
     def copies_of(self, i: Instruction, users: Iterable[Instruction]) -> int:
         """The number of places at which the kernel would compute `i`."""

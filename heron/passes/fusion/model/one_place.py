@@ -8,6 +8,7 @@ says that a kernel computes each part twice; the kernel's code does it once.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from itertools import islice
 from typing import TypeAlias
 
 from heron.analysis.cost.reuse import reads
@@ -30,21 +31,21 @@ _MOST = 256
 class OnePlace:
     """The places at which the members of a kernel are computed; they are found when they are asked for.
 
-    ``evaluations``: the members with how many elements of each are computed, readers first.
+    ``evaluations``: the members with how many elements of each are computed, readers first; ``has_gathers``: whether
+    one of them is a gather.
     """
 
     def __init__(self, evaluations: Mapping[Instruction, float]) -> None:
-        self.evaluations = evaluations
+        self.evaluations, self.has_gathers = evaluations, False
         self._known: dict[Instruction, Places] = {}
 
     def times(self, i: Instruction) -> float | None:
         """The number of elements of `i` that the kernel would compute, if it has gathers and all that read `i` do so at
         one place; None otherwise."""
-        if len(self.evaluations) > _MOST or not any(m.opcode == "gather" for m in self.evaluations):
+        if not self.has_gathers or len(self.evaluations) > _MOST:
             return None
-        for member, count in self.evaluations.items():
-            if member not in self._known:
-                self._known[member] = self._places(member) or {_own(member, None): count}
+        for member, count in islice(self.evaluations.items(), len(self._known), None):
+            self._known[member] = self._places(member) or {_own(member, None): count}
         found = self._places(i)
         return next(iter(found.values())) if len(found) == 1 else None
 

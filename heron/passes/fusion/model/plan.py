@@ -51,6 +51,7 @@ class Planner:
         self._takes: set[Instruction] = set()  # roots of kernels that may compute their operands
         self._old: dict[Instruction, set[Instruction]] = {}
         self._sums: dict[tuple[Instruction, Measure], float] = {}
+        self._codes: dict[Instruction, float] = {}
 
     def plan(self, c: Computation) -> list[Group]:
         """The kernels of `c`, producers first; single instructions too."""
@@ -130,7 +131,7 @@ class Planner:
                 self.tell(False, why_not, i, group.root.name, None, None)
                 self._into_some(i, [x for x in counts if x[0] is not group], group.root, groups)
                 return False
-        if len(counts) > 1 and self._is_long(i) and any(g.shares(i, r) for g, r in groups.items()):
+        if len(counts) > 1 and any(g.shares(i, r) for g, r in groups.items()) and self._is_long(i):
             why_not = f"{len(counts)} kernels would have its code"
             self.tell(False, why_not, i, ", ".join([g.root.name for g in groups]), None, None)
             return False
@@ -191,13 +192,19 @@ class Planner:
 
     def _code_below(self, i: Instruction) -> float:
         """LLVM instructions of what is computed for an element of `i` at its own index, `i` not included."""
-        return self._below(i, lambda o: op_code(o, self.limits.code))
+        return self._below(i, self._code_of)
+
+    def _code_of(self, i: Instruction) -> float:
+        code = self._codes.get(i)
+        if code is None:
+            code = self._codes[i] = op_code(i, self.limits.code)
+        return code
 
     def _is_long(self, i: Instruction) -> bool:
         """Whether an element of `i`, or of what it is a view of, takes more code than LLVM copies."""
         while is_view(i):
             i = i.operands[0]
-        return op_code(i, self.limits.code) + self._code_below(i) > _MOST_INLINE
+        return self._code_of(i) + self._code_below(i) > _MOST_INLINE
 
     def _below(self, i: Instruction, measure: Measure) -> float:
         """The sum of ``measure`` over the ops that compute an element of `i` at its own index, `i` not included."""
