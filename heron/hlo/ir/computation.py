@@ -135,6 +135,23 @@ class Computation(Callee):
             i.name = f"{i.opcode}.{len(self._instructions)}"
         return i
 
+    def take_over(self, other: Computation, arguments: Sequence[Instruction]) -> Instruction:
+        """Move the instructions of `other`, which nothing calls any more, here; its parameters are `arguments`.
+
+        Returns what was its root. `other` keeps its parameters alone and is to be removed.
+        """
+        parameters, root = other.parameters, other.root
+        for p, given in zip(parameters, arguments, strict=True):
+            p.replace_uses_with(given)
+            root = given if p is root else root
+        moved = [i for i in other.post_order() if i.opcode != "parameter"]
+        other._instructions = dict.fromkeys(parameters)
+        for i in moved:
+            i.parent = self
+        self._instructions.update(dict.fromkeys(moved))
+        self.version = other.version = clock()
+        return root
+
     def add(
         self,
         opcode: str,

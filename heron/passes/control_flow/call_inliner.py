@@ -14,7 +14,7 @@ from heron.records import dataclass
 @register
 @dataclass(frozen=True)
 class CallInliner(Pass):
-    """Replaces every `call` by a copy of the computation it calls.
+    """Replaces every `call` by the computation it calls, a copy but for the last call of it.
 
     Callees come before callers, so a chain of calls is copied once per level and nothing is inlined twice. Calls marked
     ``inlineable="false"`` in their frontend attributes stay, and those that are started and awaited: what async-start
@@ -44,13 +44,20 @@ class CallInliner(Pass):
         started = {c for i in module.instructions() if i.opcode == "async-start" for c in i.called}
         callers = [c for c in module.post_order() if c not in started]
         calls = [i for c in callers for i in c.instructions if i.opcode == "call" and self._goes(i)]
+        if not calls:
+            return False
+        sites = {c: len(users) for c, users in module.callers().items()}
         if self.single_call_site:
-            users = module.callers()
-            calls = [i for i in calls if len(users[i.attrs["to_apply"]]) == 1]
+            calls = [i for i in calls if sites[i.attrs["to_apply"]] == 1]
         for i in calls:
             if i.parent is None:  # only what is inlined already had needed it
                 continue
-            inline(i, i.attrs["to_apply"], list(i.operands))
+            callee = i.attrs["to_apply"]
+            if sites[callee] > 1:
+                for c in (c for x in callee.instructions for c in x.called):
+                    sites[c] += 1
+            sites[callee] -= 1
+            inline(i, callee, list(i.operands), moves=not sites[callee])
         if calls:
             module.remove_unused_computations()
         return bool(calls)

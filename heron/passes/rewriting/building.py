@@ -148,19 +148,26 @@ def is_pure(i: Instruction) -> bool:
     return True
 
 
-def inline(at: Instruction, callee: Computation, arguments: Sequence[Instruction]) -> Instruction:
-    """Copy `callee`'s body in place of `at`, its parameters being `arguments`; return what stands for `at` now."""
+def inline(at: Instruction, callee: Computation, arguments: Sequence[Instruction], moves: bool = False) -> Instruction:
+    """Copy `callee`'s body in place of `at`, its parameters being `arguments`; return what stands for `at` now.
+
+    ``moves``: nothing else calls `callee`, which is left without a body.
+    """
     caller = at.parent
     assert caller is not None
-    copies = copy_body(caller, callee, arguments)
-    made = [copy for i, copy in copies.items() if i.opcode != "parameter"]
+    if moves:
+        made = [i for i in callee.instructions if i.opcode != "parameter"]
+        result = caller.take_over(callee, arguments)
+    else:
+        copies = copy_body(caller, callee, arguments)
+        made = [copy for i, copy in copies.items() if i.opcode != "parameter"]
+        result = copies[callee.root]
     for before in at.control_predecessors:
         for copy in made:
             copy.add_control_predecessor(before)
     for after in at.control_successors:
         for copy in made:
             after.add_control_predecessor(copy)
-    result = copies[callee.root]
     caller.replace(at, result)
     if at.parent is caller and not at.users:  # a call with side effects, which now stand in the caller
         caller.remove(at)

@@ -122,3 +122,33 @@ ENTRY e { x = f32[2] parameter(0) a = f32[2] call(x), to_apply=first ROOT c = f3
     module.entry.reorder(module.entry.instructions[::-1])
     assert registry.get("call-inliner").run(module, PassContext())
     assert sorted(i.opcode for i in module.entry.instructions) == ["negate", "parameter"]
+
+
+def test_the_last_call_takes_the_body_and_others_copy_it() -> None:
+    """Also where a copied body calls something: that has one more caller then."""
+    module = parse("""HloModule m
+deep { p = f32[2] parameter(0) ROOT t = f32[2] tanh(p) }
+kept { p = f32[2] parameter(0) ROOT s = f32[2] sine(p) }
+body { p = f32[2] parameter(0) k = f32[2] call(p), to_apply=kept, frontend_attributes={inlineable="false"}
+  d = f32[2] call(k), to_apply=deep ROOT e = f32[2] exponential(d) }
+same { p = f32[2] parameter(0) ROOT q = f32[2] copy(p) }
+ENTRY e { x = f32[2] parameter(0) a = f32[2] call(x), to_apply=body b = f32[2] call(a), to_apply=body
+  c = f32[2] call(b), to_apply=kept ROOT r = f32[2] call(c), to_apply=same }""")
+    bodies = {c.name: list(c.instructions) for c in module.computations}
+    ctx = PassContext(Options(check="values"))
+    ctx.run_pass(registry.get("call-inliner"), module)
+    verify(module)
+    assert [c.name for c in module.computations] == ["kept", "e"]
+    inside = module.entry.instructions
+    assert bodies["body"][-1] in inside and bodies["deep"][-1] in inside and bodies["same"][-1] in inside
+    opcodes = sorted(i.opcode for i in inside)
+    assert opcodes == ["call", "call", "copy", "exponential", "exponential", "parameter", "sine", "tanh", "tanh"]
+
+
+def test_a_body_that_is_its_parameter_moves_to_the_argument() -> None:
+    module = parse("""HloModule m
+same { p = f32[2] parameter(0) ROOT q = f32[2] parameter(1) }
+ENTRY e { x = f32[2] parameter(0) y = f32[2] negate(x) ROOT r = f32[2] call(x, y), to_apply=same }""")
+    assert registry.get("call-inliner").run(module, PassContext())
+    verify(module)
+    assert module.entry.root.opcode == "negate" and len(module.computations) == 1

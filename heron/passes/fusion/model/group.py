@@ -39,6 +39,8 @@ class Group:
     lanes: float = LANES
     guarded: set[Instruction] = field(default_factory=set)
     _one_place: OnePlace = field(init=False)
+    _asked: Instruction | None = field(init=False, default=None)
+    _found: Places = field(init=False, default_factory=dict)
 
     def __post_init__(self) -> None:
         self._one_place = OnePlace(self.evaluations)
@@ -70,8 +72,11 @@ class Group:
 
     def places_at(self, i: Instruction, users: Iterable[Instruction]) -> Places:
         """The places at which its users, `users`, would compute `i`."""
-        found = places_of(i, self.places, users, self.limit)
-        return {i: 1} if sum(found.values()) > 1 and self._one_place.times(i) is not None else found
+        if self._asked is not i:  # its users are here all before it is asked about
+            found = places_of(i, self.places, users, self.limit)
+            several = sum(found.values()) > 1 and self._one_place.times(i) is not None
+            self._asked, self._found = i, {i: 1} if several else found
+        return self._found
 
     def shares(self, i: Instruction, users: Iterable[Instruction]) -> bool:
         """Whether gathers among its users, `users`, share the place at which they read `i`."""
