@@ -42,7 +42,7 @@ class WindowSplitter(Expander):
     name = "window-splitter"
     opcodes = frozenset({"reduce-window"})
     #: elements of a window that are combined one after the other
-    most: int = 64
+    most: int = 16
 
     def matches(self, i: Instruction) -> bool:
         if prod(w.size for w in i.window) <= self.most or len(i.operands) != 2 or scan_of(i) is not None:

@@ -40,6 +40,10 @@ def steps(module: Module) -> int:
 
 SHAPES = [
     ("s32[500]", "size=80", 18),
+    ("s32[500]", "size=64 pad=31_32", 16),
+    ("s32[500]", "size=25", 10),
+    ("s32[500]", "size=400 pad=200_199", 20),
+    ("s32[40,50]", "size=5x5 pad=2_2x2_2", 10),
     ("s32[500]", "size=83 pad=41_41", 20),
     ("s32[500]", "size=499 pad=3_400", 50),
     ("s32[9000]", "size=7000 rhs_dilate=1", 80),
@@ -67,7 +71,7 @@ def test_values_and_steps(x: str, window: str, most: int, op: str, init: str) ->
 @pytest.mark.parametrize(
     ("x", "window", "op", "init"),
     [
-        ("f32[500]", "size=64", "maximum", "0"),
+        ("f32[500]", "size=16", "maximum", "0"),
         ("f32[100]", "size=100 pad=99_0", "maximum", "0"),  # a scan
         ("bf16[500]", "size=80", "add", "0"),  # sums between the steps would be rounded
         ("f32[500]", "size=80", "add", "1"),  # an initial value that counts
