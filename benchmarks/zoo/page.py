@@ -77,7 +77,7 @@ error of an output over the largest magnitude in it. "a value is wrong" stands w
 tolerance. Six programs are so ill-conditioned in f32 that XLA's values, too, are far from those in f64:
 image_augmentation (heron and XLA both 4.5e-3), lion_step (both 2.0e-4), levenberg_marquardt (2.6e-4 and 1.0e-4),
 tempered_particles (both 1.4: draws decide which particle lives), escape_times (both 0.16: 16 of 262,144 pixels escape
-at another step), and envelope, whose phase is a running sum of up to 8192 angles (6.7e-3 and 1.6e-3).
+at another step), and envelope, whose phase is a running sum of up to 8192 angles (1.8e-3 and 1.7e-3).
 
 ```
 {report(rows)}

@@ -38,7 +38,7 @@ from heron.hlo.facts import accumulates, having, is_combiner
 from heron.hlo.ir.computation import Computation
 from heron.hlo.ir.instruction import Instruction
 from heron.hlo.ir.literal import Literal
-from heron.hlo.ir.op import Trait, get
+from heron.hlo.ir.op import Trait
 from heron.hlo.ir.shape import Shape, scalar, tuple_
 from heron.hlo.ir.types import ElementType
 from heron.records import dataclass
@@ -102,16 +102,19 @@ class Reducer:
         return [scalar_type(t) for t in self.types]
 
     @property
-    def rounds(self) -> bool:
-        """Whether every step may round: a long chain of them loses digits."""
-        inexact = self.types[0].is_float or self.types[0].is_complex
-        return inexact and self.opcode != "" and accumulates(get(self.opcode))
-
-    @property
     def is_plain(self) -> bool:
         """Whether the computation is one op on the accumulator and the element."""
         operands = set(self.computation.root.operands)
         return len(self.types) == 1 and len(operands) == 2 and all(o.opcode == "parameter" for o in operands)
+
+    @property
+    def adds_floats(self) -> bool:
+        """Whether the computation adds floats, whatever else it does: a long chain of it loses digits.
+
+        Products are no more accurate in parts: each factor counts alike.
+        """
+        sums = [i.shape.element_type for i in self.computation.instructions if facts.is_additive(i)]
+        return any(t.is_float or t.is_complex for t in sums)
 
     # -- values: an element or an accumulator each ---------------------------------------------------------------------
 
@@ -164,6 +167,13 @@ class Reducer:
         if self.opcode:
             return self.pack(e, [scalar_constant(e, self._identity(), self.types[0])])
         return self.pack(e, self.enter(e, initial_values(e, self.hero)))
+
+    def identity(self, e: FunctionEmitter) -> list[SSAValue] | None:
+        """The accumulators that change no others, where the computation is one known operation."""
+        opcode = "" if self.hero.shape.is_tuple else _known_operation(self.hero)
+        if not opcode:
+            return None
+        return self.pack(e, [scalar_constant(e, facts.identity(opcode, self.types[0]), self.types[0])])
 
     def step(self, e: FunctionEmitter, accumulators: Sequence[SSAValue], elements: Sequence[Value]) -> list[SSAValue]:
         """The accumulators with one more element of each array."""

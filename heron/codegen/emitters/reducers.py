@@ -34,5 +34,5 @@ def merged(
 
 
 def lose_digits(reducers: Sequence[Reducer]) -> bool:
-    """Whether to cut long chains: steps round, and partial results start from identities."""
-    return all(r.opcode for r in reducers) and any(r.rounds for r in reducers)
+    """Whether to cut long chains of steps."""
+    return any(r.adds_floats for r in reducers)

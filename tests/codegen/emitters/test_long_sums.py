@@ -115,3 +115,39 @@ def test_cuts(n: int, places: int) -> None:
     assert prod(counts) * last + rest == n
     assert max(counts, default=1) <= FAN
     assert last == 1 if places == 1 else last <= 4 * places
+
+
+#: the combiner of a running value, what it starts from, and the same in f64
+RUNNING = {
+    "sum": ("ROOT r = f32[] add(a, b)", "0", np.cumsum),
+    "log of a sum of exponentials": (
+        "h = f32[] maximum(a, b)  l = f32[] minimum(a, b)  d = f32[] subtract(l, h)  e = f32[] exponential(d) "
+        "p = f32[] log-plus-one(e)  ROOT r = f32[] add(h, p)",
+        "-inf",
+        np.logaddexp.accumulate,
+    ),
+}
+
+
+@pytest.mark.parametrize("reverse", [False, True])
+@pytest.mark.parametrize(
+    ("dims", "d"), [((8192,), 0), ((3, 8191), 1), ((4099, 3), 0), ((2, 4000, 65), 1), ((3, 700), 1)]
+)
+@pytest.mark.parametrize("name", RUNNING)
+def test_running_values(name: str, dims: tuple[int, ...], d: int, reverse: bool) -> None:
+    """Every result of a long scan, and the last ones no less than the first, has its digits."""
+    combiner, start, accumulate = RUNNING[name]
+    of, n, rank = ",".join(map(str, dims)), dims[d], len(dims)
+    sizes = "x".join(str(n) if k == d else "1" for k in range(rank))
+    pad = f"0_{n - 1}" if reverse else f"{n - 1}_0"
+    pads = "x".join(pad if k == d else "0_0" for k in range(rank))
+    text = f"""HloModule m
+f {{ a = f32[] parameter(0) b = f32[] parameter(1) {combiner} }}
+ENTRY e {{ x = f32[{of}] parameter(0) z = f32[] constant({start})
+  ROOT o = f32[{of}] reduce-window(x, z), window={{size={sizes} pad={pads}}}, to_apply=f }}"""
+    x = np.random.default_rng(2).random(dims, np.float32)
+    wide = np.flip(x, d).astype(np.float64) if reverse else x.astype(np.float64)
+    wanted = accumulate(wide, d)
+    found = compile(heron.parse(text), "cpu").run([x])[0]
+    found = np.flip(found, d) if reverse else found
+    assert np.max(np.abs(found - wanted) / np.abs(wanted)) < 12 * EPS["f32"]

@@ -2,14 +2,13 @@
 
 Their running values are in a tile on the stack, which LLVM keeps in registers where it is short. Where the scanned
 dimension is not the innermost, lanes lie side by side in memory and each step is vector code; where it is, lanes are
-rows, and what counts is that they do not wait for each other. Elements keep their order. Long running sums of floats
-are cut into blocks (`partial_sums`): a result is the sum of the blocks before it and that of its own block so far.
+rows, and what counts is that they do not wait for each other. Elements keep their order. Where combining rounds, long
+scans are cut into blocks (`partial_sums`): a result combines the blocks before it with its own block so far.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from functools import partial
+from collections.abc import Sequence
 from math import prod
 
 from xdsl.dialects import arith, tensor
@@ -19,12 +18,10 @@ from xdsl.ir import SSAValue
 from heron.analysis.cost import computation_flops
 from heron.analysis.indexing.expr import Const, Expr
 from heron.analysis.indexing.hlo_maps import Index
-from heron.codegen.elemental.constants import scalar_constant
 from heron.codegen.emitters.loops import item_loop
 from heron.codegen.emitters.partial_sums import SHORT, cuts
 from heron.codegen.emitters.scan.form import ScanForm
 from heron.codegen.kernel import Kernel, Launch
-from heron.hlo import facts
 from heron.records import dataclass
 from heron.targets import Target
 
@@ -34,8 +31,8 @@ ROWS, VECTOR_ROWS = 4, 16
 LONG_COMBINER = 16
 #: neighbouring scans that go together when memory is read in long stretches
 COLUMNS, STREAM_COLUMNS = 64, 1024
-#: results of a block of a running sum that is cut
-BLOCK = 512
+#: about as many results has a block of a scan that is cut
+BLOCK = 32
 #: work items a core should have at least, so that none waits long for another
 ITEMS_PER_CORE = 4
 
@@ -85,6 +82,8 @@ class _Emission:
 
     def __init__(self, form: ScanForm, lanes: Lanes) -> None:
         self.form, self.frame, self.e, self.lanes = form, form.frame, form.e, lanes
+        #: what the running values of a part start from; without it they hold nothing before its first element
+        self.identity = form.reducer.identity(form.e)
 
     def item(self, item: Expr, outputs: Sequence[SSAValue]) -> Sequence[SSAValue]:
         """All results of a group of lanes."""
@@ -96,74 +95,87 @@ class _Emission:
         return carried[len(carried) - len(outputs) :]
 
     def _take_up(self, first: Expr, carried: Sequence[SSAValue]) -> Sequence[SSAValue]:
-        """The results that take up one element each, in blocks where a long chain of sums would lose digits."""
-        form, identity = self.form, self._identity()
-        skip = Const(form.before)
-        if identity is None or form.during <= SHORT * BLOCK:
+        """The results that take up one element each, in blocks where a long chain would lose digits."""
+        form, skip = self.form, Const(self.form.before)
+        if not form.reducer.adds_floats or form.during <= SHORT * BLOCK:
             return self._walk(form.during, skip, first, carried)
-        n = len(carried) - len(self.frame.outputs)
+        n, fresh = len(carried) - len(self.frame.outputs), self.identity or form.start()
         (*counts, block), rest = cuts(form.during, BLOCK)
-
-        def part(
-            before: Sequence[SSAValue],
-            values: Sequence[SSAValue],
-            walk: Callable[[Sequence[SSAValue], Sequence[SSAValue]], Sequence[SSAValue]],
-        ) -> list[SSAValue]:
-            """The running values with what `walk` sums up, given what comes before that."""
-            made = walk(before, [*self._state(identity), *values[n:]])
-            return [*self._joined(values[:n], made[:n], values[:n]), *made[n:]]
 
         def blocks_from(
             level: int, start: Expr, before: Sequence[SSAValue] | None, values: Sequence[SSAValue]
         ) -> Sequence[SSAValue]:
-            """All blocks of ``counts[level:]``, of which the first is at `start`, on top of `values`."""
+            """All blocks of ``counts[level:]``, of which the first is at `start`, on top of `values`.
+
+            ``before``: what fresh `values` do not hold; None where they hold all.
+            """
             if level == len(counts):
                 return self._walk(block, start, first, values, before=before)
             width = prod(counts[level + 1 :]) * block
 
             def one(v: Index, values: Sequence[SSAValue]) -> list[SSAValue]:
-                so_far = values[:n] if before is None else self._joined(before, values[:n])
-                inner = partial(blocks_from, level + 1, start + v[0] * width)
-                return part(so_far, values, inner)
+                total = so_far = values[:n]
+                is_first = None
+                if before is not None:
+                    is_first = self._is_first(v[0])
+                    so_far = self._joined(before, total, alone=(is_first, 0))
+                made = blocks_from(level + 1, start + v[0] * width, so_far, [*self._state(fresh), *values[n:]])
+                return [*self._joined(total, made[:n], total, (is_first, 1)), *made[n:]]
 
             return self.e.loop([counts[level]], values, one)
 
         values = blocks_from(0, skip, None, carried)
         if not rest:
             return values
-        start = Const(form.before + form.during - rest)
-        return part(values[:n], values, lambda before, c: self._walk(rest, start, first, c, before=before))
+        start, total = Const(form.before + form.during - rest), values[:n]
+        made = self._walk(rest, start, first, [*self._state(fresh), *values[n:]], before=total)
+        return [*self._joined(total, made[:n], total), *made[n:]]
 
-    def _identity(self) -> list[SSAValue] | None:
-        """The start value of a block if running values are sums or products that round; else None."""
-        reducer, t = self.form.reducer, self.form.reducer.types[0]
-        op = reducer.computation.root.op
-        if not reducer.is_plain or not facts.accumulates(op) or not (t.is_float or t.is_complex):
+    def _is_first(self, position: Expr) -> SSAValue | None:
+        """Whether a loop over fresh running values is at its first position, where they may hold nothing yet."""
+        if self.identity is not None:
             return None
-        return reducer.pack(self.e, [scalar_constant(self.e, op.identity(t), t)])
+        return self.e.b.cmpi("eq", self.e.index_value(position), self.e.b.integer(0))
 
     def _state(self, value: Sequence[SSAValue]) -> list[SSAValue]:
         """The running values of all lanes, each the same."""
         return self._tiles(value) if self.lanes.tiled else [*value] * self.lanes.width
 
     def _joined(
-        self, a: Sequence[SSAValue], b: Sequence[SSAValue], into: Sequence[SSAValue] | None = None
+        self,
+        a: Sequence[SSAValue],
+        b: Sequence[SSAValue],
+        into: Sequence[SSAValue] | None = None,
+        alone: tuple[SSAValue | None, int] = (None, 0),
     ) -> list[SSAValue]:
-        """Running values of two neighbouring parts as those of both; tiles are stored over those in `into`."""
-        form, e, n = self.form, self.e, self.form.width
+        """Running values of two neighbouring parts as those of both; tiles are stored over those in `into`.
+
+        ``alone``: a condition, and the part (0 or 1) that is the result where it holds.
+        """
+        e, n = self.e, self.form.width
         if not self.lanes.tiled:
             lanes = [slice(k * n, (k + 1) * n) for k in range(self.lanes.width)]
-            return [v for lane in lanes for v in form.join(a[lane], b[lane])]
+            return [v for lane in lanes for v in self._join(a[lane], b[lane], *alone)]
         targets = into or [e.b.op(tensor.EmptyOp, type=t.type) for t in a]
 
         def lane(variables: Index, tensors: Sequence[SSAValue]) -> list[SSAValue]:
             x, y = ([self.frame.e.read(t, variables) for t in some] for some in (a, b))
-            return [self.frame.e.write(v, t, variables) for v, t in zip(form.join(x, y), tensors, strict=True)]
+            made = self._join(x, y, *alone)
+            return [self.frame.e.write(v, t, variables) for v, t in zip(made, tensors, strict=True)]
 
         return e.loop([self.lanes.width], targets, lane)
 
+    def _join(
+        self, a: Sequence[SSAValue], b: Sequence[SSAValue], is_alone: SSAValue | None, part: int
+    ) -> list[SSAValue]:
+        """Two neighbouring parts of one lane as one; where `is_alone` holds, one of them."""
+        both = self.form.join(a, b)
+        if is_alone is None:
+            return both
+        return [self.frame.e.b.select(is_alone, one, v) for one, v in zip((a, b)[part], both, strict=True)]
+
     # Both walks do results `skip` to `skip + count` of each lane. They carry the running values, then the outputs.
-    # Without `step` the results are the running values as they are. `before`: what the running values do not hold yet.
+    # Without `step` the results are the running values as they are. `before`: what fresh running values do not hold.
 
     def _walk(
         self,
@@ -193,10 +205,11 @@ class _Emission:
 
         def element(variables: Index, values: Sequence[SSAValue]) -> list[SSAValue]:
             position, lane = variables
+            is_first = None if before is None else self._is_first(position)
             position, scan = position + skip, first + lane
             running, tiles = [self.frame.e.read(t, (lane,)) for t in values[:n]], list(values[:n])
             if step:
-                running = form.join(running, form.read(position, scan))
+                running = self._join(running, form.read(position, scan), is_first, 1)
                 tiles = [self.frame.e.write(v, t, (lane,)) for v, t in zip(running, tiles, strict=True)]
             if before is not None:
                 running = form.join([self.frame.e.read(t, (lane,)) for t in before], running)
@@ -218,10 +231,11 @@ class _Emission:
 
         def element(variables: Index, values: Sequence[SSAValue]) -> list[SSAValue]:
             position = variables[0] + skip
+            is_first = None if before is None else self._is_first(variables[0])
             running = [list(values[lane * n : (lane + 1) * n]) for lane in lanes]
             if step:
                 read = [form.read(position, first + lane) for lane in lanes]
-                running = [form.join(so_far, new) for so_far, new in zip(running, read, strict=True)]
+                running = [self._join(so_far, new, is_first, 1) for so_far, new in zip(running, read, strict=True)]
             outputs = values[n * len(lanes) :]
             for lane, results in zip(lanes, running, strict=True):
                 so_far = results if before is None else form.join(before[lane * n : (lane + 1) * n], results)
