@@ -124,7 +124,7 @@ class _Tables:
     def __init__(self, w: ProgramWriter, t: Tiling, element: ElementType, made: Cut) -> None:
         self.w, self.t, self.element, self.cut = w, t, element, made
         self.size = element.byte_size
-        self.functions: dict[tuple[int, bool], str] = {}
+        self.functions: dict[tuple[int, int, bool], str] = {}
 
     def job(self, each: int, groups: int) -> str:
         t, made = self.t, self.cut
@@ -165,7 +165,7 @@ class _Tables:
         return found
 
     def function(self, rows: Rows, last: bool) -> str:
-        key = len(rows.outs), last
+        key = len(rows.outs), len(rows.steps), last
         if key not in self.functions:
             self.functions[key] = self._function(rows, last)
         return self.functions[key]
@@ -175,6 +175,9 @@ class _Tables:
         if not last and made.tiles == 1:
             return "@" + DRIVER  # never called
         masked = last and self.t.columns % made.lanes != 0
-        tile = Tile(self.element, len(rows.outs), made.last if last else made.vectors, masked, self.t.lanewise)
+        loops = [loop.longest for loop in self.t.loops[-SUMMED:]]
+        cut = tile_code.cut_for(loops[-1], len(rows.steps) * prod(loops))
+        vectors = made.last if last else made.vectors
+        tile = Tile(self.element, len(rows.outs), vectors, masked, self.t.lanewise, cut)
         self.w.declare(tile.name, f"void @{tile.name}({', '.join(['ptr'] * 6)})", partial(tile_code.address, tile))
         return "@" + tile.name

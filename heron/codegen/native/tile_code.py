@@ -3,6 +3,7 @@
 A tile is some rows by some vectors of columns of the result. Its function goes through everything that is summed with
 the tile in registers: it loads vectors of the right array and multiplies each with one element a row of the left one.
 Where a row's elements lie is in a table, as is which of them are padding: those are read from a page of zeros.
+Long sums are cut into partial ones, so that they keep their digits: the registers are emptied every so many products.
 
 `Job` says where in the table of 64-bit words that describes one convolution each thing is, `Row` the same for the
 record of a tile of rows; all offsets are bytes.
@@ -10,7 +11,8 @@ record of a tile of rows; all offsets are bytes.
 
 from __future__ import annotations
 
-from enum import IntEnum
+from enum import IntEnum, StrEnum
+from itertools import chain
 
 from heron.codegen.llvm.code_cache import CodeCache
 from heron.codegen.llvm.jit import host
@@ -23,6 +25,8 @@ from heron.records import dataclass
 LOOPS, SUMMED = 6, 4
 #: rows of the largest tile, and bytes of zeros to read padding from
 MOST_ROWS, ZEROS = 12, 1 << 15
+#: about so many products are summed one after the other, and the sums of those
+PARTIAL = 256
 DRIVER = "heron_tiles"
 
 
@@ -55,10 +59,26 @@ class Row(IntEnum):
     WORDS = OUT + MOST_ROWS
 
 
+class Cut(StrEnum):
+    """The loop in which long sums are cut into partial ones: none, the innermost, the one around a row's steps."""
+
+    NONE = ""
+    INNERMOST = "i"
+    STEPS = "s"
+
+
+def cut_for(innermost: int, products: int) -> Cut:
+    """The loop in which to cut sums of so many products, where the innermost loop has so many."""
+    if products < 2 * PARTIAL:
+        return Cut.NONE
+    return Cut.INNERMOST if innermost >= 2 * PARTIAL else Cut.STEPS
+
+
 @dataclass(frozen=True, slots=True)
 class Tile:
     """``vectors`` of columns in each of ``rows``. ``masked``: of the last vector only some lanes are columns;
-    ``lanewise``: column n is multiplied with element n of the left array, not all with one.
+    ``lanewise``: column n is multiplied with element n of the left array, not all with one. ``cut``: where long sums
+    are cut.
     """
 
     element: ElementType
@@ -66,10 +86,11 @@ class Tile:
     vectors: int
     masked: bool
     lanewise: bool
+    cut: Cut = Cut.NONE
 
     @property
     def name(self) -> str:
-        marks = "m" * self.masked + "l" * self.lanewise
+        marks = "m" * self.masked + "l" * self.lanewise + self.cut
         return f"heron_tile_{self.element.name}_{self.rows}x{self.vectors}{marks}"
 
 
@@ -126,7 +147,13 @@ class _TileWriter(_Words):
         self.mask = self._mask() if t.masked else ""
         sums = [[self.slot(self.vector) for _ in range(t.vectors)] for _ in range(t.rows)]
         outs = [self.bytes("%out", self.word("%row", Row.OUT + r)) for r in range(t.rows)]
-        self._begin(sums, outs)
+        for slot in chain.from_iterable(sums):
+            self.line(f"store {self.vector} zeroinitializer, ptr {slot}")
+        if t.cut is not Cut.NONE:
+            self.partial = [self.slot(self.vector) for _ in chain.from_iterable(sums)]
+            self.products, self.parts = self.slot("i64"), self.slot("i64")
+            for count in (self.products, self.parts):
+                self.line(f"store i64 0, ptr {count}")
         lhs, rhs = "%lhs", "%rhs"
         counts = [self.word("%counts", n) for n in range(SUMMED)]
         left = [self.word("%job", Job.LHS_STEPS + n) for n in range(SUMMED)]
@@ -142,9 +169,17 @@ class _TileWriter(_Words):
                         step = self.at(table, self.integer("mul", s, 1 + t.rows), "i64")
                         rows = [self._row(lhs2, self.word(step, 1 + r)) for r in range(t.rows)]
                         start = self.bytes(rhs2, self.word(step, 0))
-                        with self.loop(0, counts[3]) as k:
-                            shift = self.integer("mul", k, left[3])
-                            self._add(sums, [self.bytes(row, shift) for row in rows], self._moved(start, k, right[3]))
+                        place = rows, start, left[3], right[3]
+                        if t.cut is not Cut.INNERMOST:
+                            self._add_all(sums, "0", counts[3], *place)
+                        else:
+                            with self.loop(0, counts[3], PARTIAL) as part:
+                                end = self.least(counts[3], self.integer("add", part, PARTIAL))
+                                self._add_all(sums, part, end, *place)
+                                self._put_by(sums)
+                    if t.cut is Cut.STEPS:
+                        self._count_products(sums, self.integer("mul", steps, counts[3]))
+        self._end(sums, outs)
         for line, out in zip(sums, outs, strict=True):
             for v, slot in enumerate(line):
                 self._store(self.value(f"load {self.vector}, ptr {slot}"), self.bytes(out, v * self.width), v)
@@ -159,14 +194,42 @@ class _TileWriter(_Words):
         every = self.value(f"shufflevector {kind} {one}, {kind} poison, <{self.lanes} x i32> zeroinitializer")
         return self.value(f"icmp ult {kind} <{', '.join(f'i64 {n}' for n in range(self.lanes))}>, {every}")
 
-    def _begin(self, sums: list[list[str]], outs: list[str]) -> None:
-        """Sums are 0, or what is there."""
-        for slot in (slot for line in sums for slot in line):
+    def _count_products(self, sums: list[list[str]], more: str) -> None:
+        """Put the sums by once they are of many products: of ``more`` again."""
+        products = self.integer("add", self.value(f"load i64, ptr {self.products}"), more)
+        self.line(f"store i64 {products}, ptr {self.products}")
+        with self.when(self.value(f"icmp uge i64 {products}, {PARTIAL}")):
+            self._put_by(sums)
+            self.line(f"store i64 0, ptr {self.products}")
+
+    def _put_by(self, sums: list[list[str]]) -> None:
+        """Add the sums to those that were put by, and begin new ones."""
+        parts = self.value(f"load i64, ptr {self.parts}")
+        with self.when(self.value(f"icmp ne i64 {parts}, 0")):
+            self._add_partial(sums)
+        for slot, place in zip(chain.from_iterable(sums), self.partial, strict=True):
+            self.line(f"store volatile {self.vector} {self.value(f'load {self.vector}, ptr {slot}')}, ptr {place}")
             self.line(f"store {self.vector} zeroinitializer, ptr {slot}")
+        self.line(f"store i64 {self.integer('add', parts, 1)}, ptr {self.parts}")
+
+    def _end(self, sums: list[list[str]], outs: list[str]) -> None:
+        """Add to the sums the ones put by, and those that are there from the steps before."""
+        if self.tile.cut is not Cut.NONE:
+            with self.when(self.value(f"icmp ne i64 {self.value(f'load i64, ptr {self.parts}')}, 0")):
+                self._add_partial(sums)
         with self.when(self.value(f"icmp ne i64 {self.word('%counts', SUMMED)}, 0")):
             for line, out in zip(sums, outs, strict=True):
                 for v, slot in enumerate(line):
-                    self.line(f"store {self.vector} {self._load(self.bytes(out, v * self.width), v)}, ptr {slot}")
+                    self._add_to(slot, self._load(self.bytes(out, v * self.width), v))
+
+    def _add_partial(self, sums: list[list[str]]) -> None:
+        for slot, place in zip(chain.from_iterable(sums), self.partial, strict=True):
+            # volatile: sums that are seldom needed take no registers
+            self._add_to(slot, self.value(f"load volatile {self.vector}, ptr {place}"))
+
+    def _add_to(self, slot: str, value: str) -> None:
+        total = self.value(f"fadd {self.vector} {self.value(f'load {self.vector}, ptr {slot}')}, {value}")
+        self.line(f"store {self.vector} {total}, ptr {slot}")
 
     def _moved(self, place: str, n: str, step: str) -> str:
         return self.bytes(place, self.integer("mul", n, step))
@@ -174,6 +237,14 @@ class _TileWriter(_Words):
     def _row(self, lhs: str, offset: str) -> str:
         is_padding = self.value(f"icmp slt i64 {offset}, 0")
         return self.value(f"select i1 {is_padding}, ptr @zeros, ptr {self.bytes(lhs, offset)}")
+
+    def _add_all(
+        self, sums: list[list[str]], first: str, end: str, rows: list[str], start: str, left: str, right: str
+    ) -> None:
+        """Add the products of the innermost loop from `first` to `end`."""
+        with self.loop(first, end) as k:
+            shift = self.integer("mul", k, left)
+            self._add(sums, [self.bytes(row, shift) for row in rows], self._moved(start, k, right))
 
     def _add(self, sums: list[list[str]], rows: list[str], start: str) -> None:
         columns = [self._load(self.bytes(start, v * self.width), v) for v in range(self.tile.vectors)]

@@ -151,3 +151,32 @@ ENTRY e {{ x = f32[{of}] parameter(0) z = f32[] constant({start})
     found = compile(heron.parse(text), "cpu").run([x])[0]
     found = np.flip(found, d) if reverse else found
     assert np.max(np.abs(found - wanted) / np.abs(wanted)) < 12 * EPS["f32"]
+
+
+@pytest.mark.parametrize(
+    ("x", "w", "out", "labels", "window"),
+    [
+        ((2, 6, 6, 300), (3, 3, 300, 24), (2, 6, 6, 24), "b01f_01io->b01f", "size=3x3 pad=1_1x1_1"),
+        ((1, 3000, 1), (2001, 1, 4), (1, 3000, 4), "b0f_0io->b0f", "size=2001 pad=1000_1000"),
+        # gradients of filters: sums over all positions of all images
+        ((4, 900, 33), (4, 900, 21), (3, 33, 21), "f0b_i0o->0bf", "size=900 pad=1_1"),
+        ((16, 24, 24, 9), (16, 24, 24, 20), (3, 3, 9, 20), "f01b_i01o->01bf", "size=24x24 pad=1_1x1_1"),
+    ],
+)
+def test_convolutions(x: tuple[int, ...], w: tuple[int, ...], out: tuple[int, ...], labels: str, window: str) -> None:
+    """Sums of thousands of products, wherever their loops lie."""
+    random = np.random.default_rng(3)
+    arrays = [random.random(s, np.float32) for s in (x, w)]
+
+    def text(t: str) -> str:
+        given = [f"{t}[{','.join(map(str, s))}]" for s in (x, w, out)]
+        return f"""HloModule m
+ENTRY e {{
+  x = {given[0]} parameter(0)
+  w = {given[1]} parameter(1)
+  ROOT r = {given[2]} convolution(x, w), window={{{window}}}, dim_labels={labels}
+}}"""
+
+    found = compile(heron.parse(text("f32")), "cpu").run(arrays)[0]
+    wanted = compile(heron.parse(text("f64")), "cpu").run([a.astype(np.float64) for a in arrays])[0]
+    assert np.max(np.abs(found - wanted) / wanted) < 12 * EPS["f32"]
