@@ -21,7 +21,7 @@ from heron.codegen.emitters.reducers import lose_digits, merged, starts
 from heron.records import dataclass
 
 #: elements that are added in one go: floats in several vectors of partial sums, complex numbers one after the other
-BLOCK, COMPLEX_BLOCK = 4096, 256
+BLOCK, COMPLEX_BLOCK = 1024, 256
 #: blocks up to which a sum is not cut
 SHORT = 4
 #: most partial results that are added one after the other

@@ -37,7 +37,7 @@ FEWEST_ITEMS = 8
 #: bytes of the partial results that are kept at once
 TILE_BYTES = 16 << 10
 #: rows that are added to a partial result one after the other
-BLOCK_ROWS = 256
+BLOCK_ROWS = 64
 
 
 @dataclass(frozen=True, slots=True)
