@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from heron.analysis.fusion.products import reads_large_matrix_once
 from heron.analysis.fusion.row_blocks import row_blocks_of
+from heron.analysis.fusion.sliced_product import is_sliced_product, place_of
 from heron.analysis.values.trip_count import noted_trips
 from heron.backends.calls import RULES
 from heron.backends.calls.collectives import (
@@ -47,8 +48,10 @@ from heron.runtime.thunks import (
     CopyThunk,
     GemmThunk,
     KernelThunk,
+    MovingSlice,
     RandomStateThunk,
     Sequence,
+    Start,
     Thunk,
     WhileThunk,
 )
@@ -97,6 +100,7 @@ class Lowering:
         self.alike: dict[Instruction, Hashable] = {}
         self._times = 1.0  # a call of the program does what is being lowered
         self._by_key: dict[object, tuple[str, ...]] = {}
+        self._inside: dict[Instruction, Slice] = {}  # products and their operands inside of fusions
         self._rules: dict[str, Callable[[Instruction], list[Thunk]]] = {
             "fusion": self.fusion,
             "sort": self.sort,
@@ -139,7 +143,7 @@ class Lowering:
 
     # -- helpers -----------------------------------------------------------------------------------------------------
     def slice(self, i: Instruction, index: ShapeIndex = ()) -> Slice:
-        return self.buffers.slice_of(i, index)
+        return self._inside.get(i) or self.buffers.slice_of(i, index)
 
     def _leaves(self, i: Instruction) -> list[Slice]:
         return [self.slice(i, index) for index, leaf in i.shape.leaves() if leaf.is_array]
@@ -208,6 +212,8 @@ class Lowering:
         cut = row_blocks_of(i)
         if cut is not None:
             return row_blocks(self, i, cut)
+        if is_sliced_product(i):
+            return self.sliced_product(i)
         args = (*(self.slice(o) for o in i.operands), *self._leaves(i))
         key = self.alike[i] = (fingerprint(i.calls), i.kind, i.extras.get("backend_config"))
         return self.run(i, key, lambda name: emit_kernels(i, name, self.target), args)
@@ -241,6 +247,25 @@ class Lowering:
         g, t = gemm_shape(i), i.operands[0].shape.element_type
         flags = g.lhs_transposed, g.rhs_transposed
         return GemmThunk(lhs, rhs, out, g.batch, g.m, g.n, g.k, *flags, t, i.shape.element_type, i.name)
+
+    def sliced_product(self, i: Instruction) -> list[Thunk]:
+        """The product of a fusion that reads slices of its operands where they lie."""
+        product = i.fused_root
+        self._inside |= {o: self._part(i, o) for o in product.operands} | {product: self.slice(i)}
+        return [replace(t, source=i.name) for t in self._rules[product.opcode](product)]
+
+    def _part(self, i: Instruction, operand: Instruction) -> Slice:
+        """The place of an operand of the product in `i`."""
+        found, size = place_of(operand), operand.shape.byte_size
+        whole = self.slice(i.operands[found.array.number])
+        if not found.starts:
+            return Slice(whole.allocation, whole.offset + found.offset, size)
+        starts = [
+            Start(self.slice(i.operands[s.scalar.number]), s.scalar.shape.element_type, s.last, s.bytes)
+            for s in found.starts
+        ]
+        first, rest = whole.offset + found.offset, whole.size - found.offset
+        return MovingSlice(whole.allocation, first, rest, size, tuple(starts))
 
     def added_product(self, i: Instruction, before: list[Thunk]) -> GemmThunk | None:
         """The product that was computed last as a sum in the place of `i`, where `i` adds it to what lies there."""

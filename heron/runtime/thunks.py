@@ -25,8 +25,29 @@ from heron.runtime.strided import Tiling
 LAPACK = "scipy.linalg.lapack"
 
 
+@dataclass(frozen=True, slots=True)
+class Start:
+    """A whole number in memory, at least 0 and at most ``last``, times ``bytes``."""
+
+    number: Slice
+    type: ElementType
+    last: int
+    bytes: int
+
+
+@dataclass(frozen=True, slots=True)
+class MovingSlice(Slice):
+    """``part`` bytes of a slice, from its offset plus the sum of ``starts`` on, which the running program reads."""
+
+    part: int
+    starts: tuple[Start, ...]
+
+
 def place(s: Slice) -> str:
     """A slice as ``allocation[offset:end]``."""
+    if isinstance(s, MovingSlice):
+        terms = "".join(f" + {place(t.number)} * {t.bytes}" for t in s.starts)
+        return f"#{s.allocation}[{s.offset}{terms}, {s.part} bytes]"
     return f"#{s.allocation}[{s.offset}:{s.offset + s.size}]"
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
 from math import log2
 
 from heron.analysis.blocks.config import config_of
@@ -13,6 +14,7 @@ from heron.analysis.cost.traffic import bytes_written
 from heron.analysis.cost.work import computed_elements, element_flops, first_array, flops
 from heron.analysis.fusion import radix_plan
 from heron.analysis.fusion.row_blocks import row_blocks_of, steps_of
+from heron.analysis.fusion.sliced_product import is_sliced_product, place_of
 from heron.hlo.calls import radix_sort
 from heron.hlo.calls.declared import declaration
 from heron.hlo.facts import calls_function, having, is_copy, is_given, is_indirect, reads_part, updates_operand
@@ -71,6 +73,8 @@ def kernel_cost(i: Instruction, keeps: bool = False) -> KernelCost:
     """The cost of `i` (a fusion, or any op that runs as a step of its own). ``keeps``: as in `evaluations`."""
     if row_blocks_of(i) is not None:
         return _row_blocks(i)
+    if is_sliced_product(i):
+        return _sliced_product(i)
     if i.opcode == "fusion":
         return _fusion(i, keeps)
     total = sum(_size(o.shape) for o in dict.fromkeys(i.operands))
@@ -113,6 +117,20 @@ def _row_blocks(i: Instruction) -> KernelCost:
     dots = [s for s in steps if s.opcode == "dot"]
     items, unit = max(c.work_items for c in costs), _unit(dots, dots)
     return KernelCost(i.name, "dot", work, calls, reading, float(bytes_written(i)), items, unit)
+
+
+def _sliced_product(i: Instruction) -> KernelCost:
+    """The product alone: of an array that it has a slice of, it reads that."""
+    dot, body = i.fused_root, i.calls
+    c = kernel_cost(dot)
+    used = {place_of(o).array: r for o, r in zip(dict.fromkeys(dot.operands), c.reads, strict=True)}
+    reading = [
+        Read(o.name, o.shape.byte_size, used[p].distinct, used[p].total, used[p].used)
+        if p in used
+        else _read(o, i, p.number)
+        for p, o in zip(body.parameters, i.operands, strict=True)
+    ]
+    return replace(c, name=i.name, reads=tuple(reading))
 
 
 def _fusion(i: Instruction, keeps: bool) -> KernelCost:

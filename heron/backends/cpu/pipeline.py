@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from heron.hlo.facts import plain_products
 from heron.hlo.ir.instruction import Instruction
 from heron.hlo.ops.normalization import BATCH_NORMS
 from heron.passes import pipelines as shared
@@ -27,6 +28,17 @@ def multiplies_blocks(dot: Instruction) -> bool:
     from heron.codegen.native import row_blocks
 
     return row_blocks.multiplies_blocks(dot)
+
+
+def is_called(product: Instruction) -> bool:
+    """Whether code for all products computes this one, and no kernel."""
+    from heron.analysis.fusion.products import reads_large_matrix_once
+    from heron.codegen.native import gemm
+
+    if product.opcode != "dot" or reads_large_matrix_once(product):
+        return False
+    lhs, rhs = (o.shape.element_type for o in product.operands)
+    return lhs is rhs and gemm.multiplies(lhs, product.shape.element_type)
 
 
 @named_pipeline("cpu-partition")
@@ -99,6 +111,8 @@ def fuse() -> Pipeline:
         [
             InstructionFusion(),
             Dce(),
+            # while slices are kernels by themselves; larger products may be done in blocks first
+            Late("fusion.dynamic_slice_fusion_rewriter", plain_products(), most=(1 << 19) - 1, takes_any=is_called),
             FusionHints(),
             MultiOutputFusion(joins_pieces=False),
             Dce(),
@@ -111,6 +125,7 @@ def fuse() -> Pipeline:
             Dce(),
             # a product with what is around it, now that this is one kernel
             Late("fusion.row_block_fusion", {"dot"}, multiplies=multiplies_blocks),
+            Late("fusion.dynamic_slice_fusion_rewriter", plain_products(), takes_any=is_called),
             Dce(),
             shared.combiners(),
         ],

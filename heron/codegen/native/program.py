@@ -37,9 +37,11 @@ from heron.runtime.thunks import (
     HostThunk,
     KernelThunk,
     LapackThunk,
+    MovingSlice,
     RandomStateThunk,
     RowBlocksThunk,
     Sequence,
+    Start,
     Thunk,
     WhileThunk,
 )
@@ -191,9 +193,25 @@ class ProgramWriter(Function):
     def pointer(self, s: Slice) -> str:
         n = s.allocation
         self.allocations.add(n)
-        if s.offset == 0:
-            return f"%buffer{n}"
-        return self.value(f"getelementptr inbounds i8, ptr %buffer{n}, i64 {s.offset}")
+        first = (
+            f"%buffer{n}" if s.offset == 0 else self.value(f"getelementptr inbounds i8, ptr %buffer{n}, i64 {s.offset}")
+        )
+        if isinstance(s, MovingSlice):
+            for start in s.starts:
+                first = self.value(f"getelementptr inbounds i8, ptr {first}, i64 {self._bytes_before(start)}")
+        return first
+
+    def _bytes_before(self, start: Start) -> str:
+        """The bytes before a slice whose beginning is a number in memory."""
+        t, sign = start.type, "s" if start.type.is_signed else "u"
+        number = self.value(f"load i{t.bits}, ptr {self.pointer(start.number)}")
+        if t.bits < 64:
+            number = self.value(f"{sign}ext i{t.bits} {number} to i64".replace("uext", "zext"))
+        bounds = [("smax", 0), ("smin", start.last)] if t.is_signed else [("umin", start.last)]
+        for bound, value in bounds:
+            self.declare(f"llvm.{bound}.i64", f"i64 @llvm.{bound}.i64(i64, i64)")
+            number = self.value(f"call i64 @llvm.{bound}.i64(i64 {number}, i64 {value})")
+        return self.value(f"mul nuw nsw i64 {number}, {start.bytes}")
 
     def int_constant(self, value: int) -> str:
         """Address of a constant 32-bit integer, as Fortran routines want their arguments."""
