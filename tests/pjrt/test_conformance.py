@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
+import signal
+import subprocess
+import sys
+import time
 from pathlib import Path
 
 import pytest
 
 from heron import HeronError
+from heron.cli.main import INTERRUPTED
 from heron.pjrt.conformance import record, runner, together
 from heron.pjrt.conformance.record import Outcome, Record, Task
 from heron.pjrt.conformance.runner import FileReport, Settings
@@ -107,6 +112,29 @@ def test_no_test_hangs(tmp_path: Path) -> None:
     report = compared(tmp_path, Settings(seconds=20))
     assert list(report.missed) == ["test_hangs"], report
     assert "took too long" in report.missed["test_hangs"].error and "in test_hangs" in report.missed["test_hangs"].error
+
+
+def test_the_processes_of_tests_end_with_the_command(tmp_path: Path) -> None:
+    """`timeout` ends a command by SIGTERM."""
+    file = tmp_path / "sample_test.py"
+    file.write_text("import time\n\ndef test_waits():\n    time.sleep(300)\n")
+    results = tmp_path / "results"
+    command = [sys.executable, "-m", "heron", "jax-tests", str(file), "--results", str(results)]
+    process = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    while not any(Record.read(log).under_way for log in results.glob("*.jsonl")):
+        assert process.poll() is None
+        time.sleep(0.05)
+    process.send_signal(signal.SIGTERM)
+    assert process.wait() == INTERRUPTED
+    assert not [p for p in Path("/proc").glob("[0-9]*/cmdline") if bytes(file) in _read(p)]
+
+
+def _read(path: Path) -> bytes:
+    """The content of a file that may be gone."""
+    try:
+        return path.read_bytes()
+    except OSError:
+        return b""
 
 
 def test_samples_are_the_same_each_time() -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import signal
 from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -107,6 +108,7 @@ def command(
     """
     from heron.pjrt.conformance import runner
 
+    signal.signal(signal.SIGTERM, signal.default_int_handler)  # as Ctrl-C it ends the processes of the tests, too
     settings = runner.Settings(select, every, timeout, devices or 0, as_cpu, x64, retry, processes, brief)
     files = runner.files_of(path.resolve())
     reports: list[FileReport] = []
