@@ -61,16 +61,17 @@ def is_written_out(e: Emitter, op: scf.ForOp, lines: int, calls: Sequence[str]) 
 
 
 def tests_both_around(op: scf.ForOp) -> bool:
-    """Whether a loop has tests that change neither along it nor along the loop around it.
+    """Whether a loop has tests that change neither along it nor along the loop around it, and none of its steps.
 
-    LLVM moves such a test out of both, with a copy of them for each outcome, as long as they are little code.
+    LLVM moves such a test out of both, with a copy of them for each outcome, as long as they are little code. A test of
+    the step, as of a concatenation, it takes for an end of the loop, which it then does not write out.
     """
-    around = op.parent_op()
-    places = {op.regions[0].blocks[0].args[0]}
-    if isinstance(around, scf.ForOp):
-        places.add(around.regions[0].blocks[0].args[0])
-    compared = (o for o in ops_within(op) if isinstance(o, arith.CmpiOp))
-    return any(places.isdisjoint(found) for found in map(_places, compared))
+    around, own = op.parent_op(), op.regions[0].blocks[0].args[0]
+    tests = [_places(o) for o in ops_within(op) if isinstance(o, arith.CmpiOp)]
+    if any(own in places for places in tests):
+        return False
+    outer = around.regions[0].blocks[0].args[0] if isinstance(around, scf.ForOp) else own
+    return any(outer not in places for places in tests)
 
 
 def _places(op: Operation) -> set[SSAValue]:

@@ -467,3 +467,33 @@ def test_tests_of_loops_further_out_are_left_to_llvm() -> None:
     exe = assert_agrees(heron.parse(FAR_BORDER), "cpu")
     assert loops(exe) == 3
     assert exe.stage("llvm").count("llvm.loop.unroll.full") == 1
+
+
+CROSS = """HloModule m
+ENTRY e {
+  x = f32[LEAD37,1] parameter(0)
+  y = f32[LEAD37,1] parameter(1)
+  z = f32[LEAD37,1] parameter(2)
+  a = f32[LEAD37,1] multiply(y, z)
+  b = f32[LEAD37,1] subtract(z, x)
+  c = f32[LEAD37,1] divide(x, y)
+  v = f32[LEAD37,3] concatenate(a, b, c), dimensions={AXIS}
+  w = f32[LEAD37,3] parameter(3)
+  m = f32[LEAD37,3] multiply(v, w)
+  zero = f32[] constant(0)
+  ROOT r = f32[PADDED,3] pad(m, zero), padding=PADDING
+}"""
+
+
+@pytest.mark.parametrize(
+    ("lead", "axis", "padded", "padding"),
+    [("", "1", "40", "1_2x0_0"), ("9,", "2", "9,40", "0_0x1_2x0_0"), ("9,", "2", "12,37", "1_2x0_0x0_0")],
+)
+def test_loops_with_tests_of_their_steps_are_written_out_in_the_text(
+    lead: str, axis: str, padded: str, padding: str, capfd: pytest.CaptureFixture[str]
+) -> None:
+    """LLVM takes such a test for an end of the loop, and warns that it could not write it out."""
+    text = CROSS.replace("LEAD", lead).replace("AXIS", axis).replace("PADDED", padded).replace("PADDING", padding)
+    exe = assert_agrees(heron.parse(text), "cpu")
+    assert "llvm.loop.unroll.full" not in exe.stage("llvm")
+    assert "not unrolled" not in capfd.readouterr().err
