@@ -52,6 +52,7 @@ class Kernel:
 
     ``notes`` are facts worth telling: vector width, tile, form. ``decision``: why this emitter, and whether it is the
     one its hero asked for. ``parts``: it is called on some of as many parts of its work items at a time.
+    ``is_one_step``: it computes one element, with little code.
     """
 
     name: str
@@ -62,3 +63,4 @@ class Kernel:
     notes: dict[str, str] = field(default_factory=dict)
     decision: Decision | None = None
     parts: int = 0
+    is_one_step: bool = False

@@ -10,9 +10,9 @@ from dataclasses import field, replace
 from math import prod
 from typing import ClassVar, Generic, TypeVar, cast
 
-from xdsl.dialects import func, gpu, tensor
+from xdsl.dialects import func, gpu, scf, tensor
 from xdsl.dialects.builtin import ArrayAttr, DictionaryAttr, IntegerAttr, TensorType, UnitAttr
-from xdsl.ir import Attribute, Block, SSAValue
+from xdsl.ir import Attribute, Block, BlockArgument, SSAValue
 
 from heron.analysis.cost.code_size import code_limit, code_of
 from heron.analysis.fusion.analysis import FusionAnalysis
@@ -20,6 +20,8 @@ from heron.analysis.fusion.fusion import Fusion, row_major
 from heron.analysis.fusion.partition import Partition, partition
 from heron.codegen.elemental import FunctionEmitter, KernelEmitter
 from heron.codegen.elemental.registry import require
+from heron.codegen.ir.dialects.indexed_loops import LoopOp
+from heron.codegen.ir.editing import ops_within
 from heron.codegen.ir.types import I64, INDEX, tensor_type
 from heron.codegen.kernel import STACK_BYTES, Kernel, KernelArg, Launch
 from heron.codegen.transforms.lib.buffers import byte_size
@@ -31,6 +33,8 @@ from heron.targets import Target
 
 #: ops that have an emitter of their own, and that elemental emission does not know
 _WHOLE = frozenset({"scatter", "sort", "topk"})
+#: ops of a kernel that computes one element up to which it is little code
+_ONE_STEP = 80
 
 
 def check(fusion: Fusion, target: Target) -> None:
@@ -157,7 +161,9 @@ class Frame:
         if any(a.data for a in extra):
             function.properties["arg_attrs"] = ArrayAttr(extra)
         launch = replace(launch, heap_bytes=self.heap_bytes)
-        return Kernel(self.name, self.kernel.module, tuple(args), launch, emitter, notes or {})
+        kernel = Kernel(self.name, self.kernel.module, tuple(args), launch, emitter, notes or {})
+        kernel.is_one_step = _is_one_step(kernel)
+        return kernel
 
     def _argument_attributes(self, arg: KernelArg) -> DictionaryAttr:
         facts: dict[str, Attribute] = {}
@@ -168,6 +174,16 @@ class Frame:
         if self.fusion.parts:
             facts["xla_gpu.part"] = UnitAttr()
         return DictionaryAttr(facts)
+
+
+def _is_one_step(kernel: Kernel) -> bool:
+    """Whether a kernel computes one element, with little code."""
+    if kernel.launch.work_items != 1 or kernel.launch.heap_bytes:
+        return False
+    ops = ops_within(kernel.module)
+    loops = [o for o in ops if isinstance(o, (scf.ForOp, scf.WhileOp, LoopOp))]
+    over_items = all(isinstance(o.operands[0], BlockArgument) for o in loops)
+    return len(ops) <= _ONE_STEP and len(loops) <= 1 and over_items
 
 
 F = TypeVar("F")

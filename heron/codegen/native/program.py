@@ -65,8 +65,9 @@ RANDOM_STATE = "@heron_random_state"
 
 
 def melts(kernel: Kernel) -> bool:
-    """Scalar work melts into the program; what is larger stays a function, compiled once however often it is called."""
-    return all(a.shape.num_elements == 1 for a in kernel.args)
+    """Scalar work melts into the program, also where it is on an element of an array; what is larger stays a function,
+    compiled once however often it is called."""
+    return all(a.shape.num_elements == 1 for a in kernel.args) or kernel.is_one_step
 
 
 def is_shared(kernel: Kernel, pool: Pool | None) -> bool:
@@ -129,7 +130,7 @@ class ProgramWriter(Function):
         self.functions: list[str] = []
         self.ranges: dict[Hashable, str] = {}  # functions that do a range of a batch, by what they do
         self.helpers: dict[str, str] = {}
-        self.allocations: set[int] = set()
+        self.allocations: dict[int, int] = {}  # and the bytes of each that are known to be there
         self.packed = 0  # most arguments handed to the pool at once
         self.in_loop = False
         self.blocks = 0
@@ -145,10 +146,15 @@ class ProgramWriter(Function):
         parts = (self.constants.values(), self.helpers.values(), self.functions, [""])
         return "\n".join(chain(*parts))
 
-    def write_function(self, name: str, sequence: Sequence, attributes: str) -> bool:
-        """A function that runs a sequence; what was being written goes on afterwards. Whether it may stop early."""
+    def write_function(self, name: str, sequence: Sequence, attributes: str) -> tuple[bool, dict[int, int]]:
+        """A function that runs a sequence; what was being written goes on afterwards. Whether it may stop early, and
+        the allocations that it takes behind the table.
+
+        No two of them overlap, which LLVM believes of arguments alone. A loop's counters then stay in registers, though
+        it writes to arrays, also those that it only writes now and then: nobody else sees them before its end.
+        """
         outer = self.lines, self.allocations, self.packed, self.needs_device, self.stops
-        self.lines, self.allocations, self.packed, self.needs_device, self.stops = [], set(), 0, False, False
+        self.lines, self.allocations, self.packed, self.needs_device, self.stops = [], {}, 0, False, False
         usual = self._set_mode(self.flush) if name == ENTRY and self.flush else ""
         if self.profile is not None and name == ENTRY:
             begun = profile.begin(self)
@@ -157,13 +163,16 @@ class ProgramWriter(Function):
         else:
             self.run(sequence)
         linkage = "" if name == ENTRY else "internal "
-        lines = [f"define {linkage}void @{name}(ptr noalias readonly %buffers) nounwind {attributes} {{", "entry:"]
+        taken = self.allocations if name != ENTRY and self.devices == 1 else {}
+        apart = [f"ptr noalias writable dereferenceable({taken[n]}) %buffer{n}" for n in sorted(taken) if taken[n]]
+        arguments = ", ".join(["ptr noalias readonly %buffers", *apart])
+        lines = [f"define {linkage}void @{name}({arguments}) nounwind {attributes} {{", "entry:"]
         if self.packed:
             lines.append(f"  %packed = alloca [{self.packed} x ptr]")
         if self.needs_device:  # it stands in front of the table
             lines.append("  %device.slot = getelementptr ptr, ptr %buffers, i64 -1")
             lines.append("  %device = load ptr, ptr %device.slot")
-        for n in sorted(self.allocations):
+        for n in sorted(n for n in self.allocations if not taken.get(n)):
             lines.append(f"  %slot{n} = getelementptr inbounds ptr, ptr %buffers, i64 {n}")
             lines.append(f"  %buffer{n} = load ptr, ptr %slot{n}")
         leave = [*([f"  call void @heron_set_float_mode(i64 {usual})"] if usual else []), "  ret void"]
@@ -171,7 +180,7 @@ class ProgramWriter(Function):
         self.functions.append("\n".join([*lines, *self.lines, *end]))
         inner_stops = self.stops
         self.lines, self.allocations, self.packed, self.needs_device, self.stops = outer
-        return inner_stops
+        return inner_stops, {n: end for n, end in taken.items() if end}
 
     def _set_mode(self, more: int, fewer: int = 0) -> str:
         """Set and clear bits of the thread's floating-point mode; what it was before."""
@@ -192,10 +201,10 @@ class ProgramWriter(Function):
 
     def pointer(self, s: Slice) -> str:
         n = s.allocation
-        self.allocations.add(n)
-        first = (
-            f"%buffer{n}" if s.offset == 0 else self.value(f"getelementptr inbounds i8, ptr %buffer{n}, i64 {s.offset}")
-        )
+        self._needs(n, s.offset + s.size)
+        first = f"%buffer{n}"
+        if s.offset:
+            first = self.value(f"getelementptr inbounds i8, ptr {first}, i64 {s.offset}")
         if isinstance(s, MovingSlice):
             for start in s.starts:
                 first = self.value(f"getelementptr inbounds i8, ptr {first}, i64 {self._bytes_before(start)}")
@@ -212,6 +221,9 @@ class ProgramWriter(Function):
             self.declare(f"llvm.{bound}.i64", f"i64 @llvm.{bound}.i64(i64, i64)")
             number = self.value(f"call i64 @llvm.{bound}.i64(i64 {number}, i64 {value})")
         return self.value(f"mul nuw nsw i64 {number}, {start.bytes}")
+
+    def _needs(self, allocation: int, end: int) -> None:
+        self.allocations[allocation] = max(self.allocations.get(allocation, 0), end)
 
     def int_constant(self, value: int) -> str:
         """Address of a constant 32-bit integer, as Fortran routines want their arguments."""
@@ -295,8 +307,10 @@ class ProgramWriter(Function):
         if not self.in_loop:  # a function of its own, which is optimised: scalar work melts into it
             self.in_loop = True
             name = self.name("heron_loop")
-            stops = self.write_function(name, (t,), "noinline")
-            self.line(f"call void @{name}(ptr %buffers)")
+            stops, taken = self.write_function(name, (t,), "noinline")
+            for n, end in taken.items():
+                self._needs(n, end)
+            self.line(f"call void @{name}({', '.join(['ptr %buffers', *(f'ptr %buffer{n}' for n in sorted(taken))])})")
             self.in_loop = False
             if stops:
                 leave_if_failed(self)
