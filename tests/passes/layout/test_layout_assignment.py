@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 
 from heron.errors import HeronError
@@ -10,6 +12,7 @@ from heron.hlo.verifier import VerifierOptions, verify
 from heron.passes.framework.context import PassContext
 from heron.passes.layout.layout_assignment import LayoutAssignment
 from heron.passes.layout.layout_normalization import LayoutNormalization
+from heron.passes.layout.model import orders, relations
 from heron.passes.layout.move_copy_to_users import MoveCopyToUsers
 from heron.passes.layout.reshape_decomposer import ReshapeDecomposer
 from tests.support import program
@@ -271,3 +274,30 @@ def test_rows_that_a_loop_steps_through_lie_in_one_piece() -> None:
 def test_a_loop_steps_through_pieces_as_long_as_a_line_in_any_order() -> None:
     """The transposes then move nothing."""
     assert _loop_state(_swept("50,8,16", "8,16", "1,8,16", "8,50,16", "1,0,2")) == ["f32[50,8,16]{2,0,1}"] * 2
+
+
+def mixed(steps: int) -> str:
+    """A tensor network in small: each step adds an array to itself with two dimensions exchanged."""
+    lines = ["  a0 = f32[8,8,8,8] parameter(0)"]
+    for k in range(steps):
+        dims = ("1,2,3,0", "1,0,2,3", "0,2,1,3", "0,1,3,2")[k % 4]
+        lines.append(f"  t{k} = f32[8,8,8,8] transpose(a{k}), dimensions={{{dims}}}")
+        lines.append(f"  {'ROOT ' if k == steps - 1 else ''}a{k + 1} = f32[8,8,8,8] add(t{k}, a{k})")
+    return "\n".join(["HloModule m", "ENTRY e {", *lines, "}"])
+
+
+def test_the_search_compares_each_pair_of_orders_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    """It asks for the same costs again and again; comparisons grow with the program, not with its square."""
+    compared: list[object] = []
+
+    def same_place(*args: Any) -> bool:
+        compared.append(args)
+        return orders.same_place(*args)
+
+    monkeypatch.setattr(relations, "same_place", same_place)
+    counts: list[int] = []
+    for steps in (20, 60):
+        compared.clear()
+        laid_out(mixed(steps))
+        counts.append(len(compared))
+    assert 0 < counts[1] < 4 * counts[0]

@@ -58,12 +58,20 @@ class Edge:
     source: Value
     relation: Relation
     result: Value | None
+    #: bytes by the orders of the operand and of what it becomes
+    known: dict[tuple[Order, Order], int] = field(default_factory=dict)
 
     def cost(self, orders: dict[Value, Order]) -> int:
         """Bytes that must be moved where the orders do not fit, and those that a loop moves in vain as it goes through
         the array part by part."""
         given = orders.get(self.source, self.source.order)
         wanted = self.source.order if self.result is None else orders.get(self.result, self.result.order)
+        found = self.known.get((given, wanted))
+        if found is None:
+            found = self.known[given, wanted] = self._cost(given, wanted)
+        return found
+
+    def _cost(self, given: Order, wanted: Order) -> int:
         fits = self.relation.fits(given, wanted)
         moved = 0 if fits else self.relation.operand.byte_size
         if isinstance(self.relation, Stepped) and self.source.is_carried:
@@ -83,6 +91,7 @@ class Places:
     open_results: frozenset[ShapeIndex] = frozenset()
     _values: dict[Place, Value] = field(default_factory=dict)
     _edges: dict[tuple[Instruction, int], Edge | None] = field(default_factory=dict)
+    _around: dict[Value, list[Edge]] = field(default_factory=dict)
 
     # -- values ------------------------------------------------------------------------------------------------------
     def of(self, i: Instruction, index: ShapeIndex = ()) -> Value:
@@ -194,8 +203,14 @@ class Places:
             return self.of(user) if user.shape.rank > 1 else None
         return self.of(user, (0,)) if user.opcode in _VARIADIC and user.shape.at((0,)).rank > 1 else None
 
-    def around(self, v: Value) -> Iterator[Edge]:
+    def around(self, v: Value) -> list[Edge]:
         """All edges of a value."""
+        found = self._around.get(v)
+        if found is None:
+            found = self._around[v] = list(dict.fromkeys(self._edges_of(v)))
+        return found
+
+    def _edges_of(self, v: Value) -> Iterator[Edge]:
         if self.handed_out is not None and self.handed_out.source is v:
             yield self.handed_out
         for i, index in v.members:

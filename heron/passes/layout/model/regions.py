@@ -71,7 +71,7 @@ def _peel(places: Places, orders: dict[Value, Order], now: dict[Value, Order], n
         v = work.pop()
         if v not in new:
             continue
-        edges = dict.fromkeys(places.around(v))
+        edges = places.around(v)
         cost, kept = _bytes(edges, now), now[v]
         now[v] = orders.get(v, v.order)
         if _bytes(edges, now) > cost:
