@@ -150,7 +150,7 @@ class PassContext:
             self._begin_values(module)
         self.trace.begin(step.name)
         before = module.instruction_count()
-        if self._finds_nothing(step, module):
+        if self._finds_nothing(step, module, before):
             self.trace.record_pass(step.name, False, 0.0, before, before, "/".join(self._inside))
             return False
         outer, self._run = self._run, (run := Run(step.name))
@@ -162,7 +162,8 @@ class PassContext:
         finally:
             self._run = outer
         pipeline = "/".join(self._inside)
-        self.trace.record_pass(step.name, changed, seconds, before, module.instruction_count(), pipeline, run.lines)
+        after = module.instruction_count() if changed else before
+        self.trace.record_pass(step.name, changed, seconds, before, after, pipeline, run.lines)
         if changed:
             module.update_schedule()
             self._changes += 1
@@ -171,11 +172,11 @@ class PassContext:
             self._settled[step] = module, self._changes
         return changed
 
-    def _finds_nothing(self, step: Pass, module: Module) -> bool:
-        """Whether the module has no op that `step` looks for."""
+    def _finds_nothing(self, step: Pass, module: Module, count: int = -1) -> bool:
+        """Whether the module, of ``count`` instructions if that is known, has no op that `step` looks for."""
         if step.looks_for is None:
             return False
-        state = module, self._changes, module.instruction_count()
+        state = module, self._changes, module.instruction_count() if count < 0 else count
         if state != self._opcodes[0]:
             self._opcodes = state, {i.opcode for i in module.instructions()}
         return step.looks_for.isdisjoint(self._opcodes[1])
