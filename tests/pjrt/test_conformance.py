@@ -137,6 +137,14 @@ def _read(path: Path) -> bytes:
         return b""
 
 
+def test_several_paths_are_one_run(tmp_path: Path) -> None:
+    for name in "abc":
+        (tmp_path / name).mkdir()
+        (tmp_path / name / f"{name}_test.py").write_text("def test_passes():\n    pass\n")
+    done = heron("jax-tests", tmp_path / "b", tmp_path / "a" / "a_test.py", tmp_path / "b" / "b_test.py")
+    assert done.code == 0 and "all: 100.0 % of 2 tests" in done.out
+
+
 def test_samples_are_the_same_each_time() -> None:
     names = {f"Test::test_{n}" for n in range(500)}
     fifth = {n for n in names if Task("", every=5).takes(n)}

@@ -32,7 +32,7 @@ _LINES = 12
         "heron jax-tests ~/jax/tests/multiprocess --processes 2 --devices 4",
     ),
 )
-@click.argument("path", type=click.Path(path_type=Path, exists=True))
+@click.argument("paths", metavar="PATH...", nargs=-1, required=True, type=click.Path(exists=True, path_type=Path))
 @click.option("-k", "select", default="", metavar="EXPRESSION", help="Only tests whose names fit, as for pytest.")
 @click.option(
     "--every",
@@ -85,7 +85,7 @@ _LINES = 12
 @click.option("--list-missed", is_flag=True, help="List every test that heron misses, with its error.")
 @json_option
 def command(
-    path: Path,
+    paths: tuple[Path, ...],
     select: str,
     every: int,
     as_cpu: bool,
@@ -100,7 +100,7 @@ def command(
     list_missed: bool,
     as_json: bool,
 ) -> int:
-    """Run the tests in PATH, a file or folder of a JAX checkout whose version matches the installed JAX.
+    """Run the tests of each PATH, a file or folder of a JAX checkout whose version matches the installed JAX.
 
     Each file runs on heron and on JAX's CPU, in separate processes. The table counts tests. A test is missed if the CPU
     passes it and heron fails or skips it. The last columns are CPU seconds. A list of failures follows, by the first
@@ -110,7 +110,7 @@ def command(
 
     signal.signal(signal.SIGTERM, signal.default_int_handler)  # as Ctrl-C it ends the processes of the tests, too
     settings = runner.Settings(select, every, timeout, devices or 0, as_cpu, x64, retry, processes, brief)
-    files = runner.files_of(path.resolve())
+    files = list(dict.fromkeys(f for path in paths for f in runner.files_of(path.resolve())))
     reports: list[FileReport] = []
     with series("files", len(files)) as work:
         at = _Place(work.say, brief)
