@@ -182,7 +182,7 @@ def _indices_first(block: Block) -> Iterable[Operation]:
     index that is computed there has then two definitions. Where it is the place of a masked load, LLVM's vectoriser
     takes the place of the first lane for all, though the first lane may not be one that loads.
     """
-    if not any(isinstance(op, scf.IfOp) for op in block.ops):
+    if scf.IfOp not in map(type, block.ops):
         return block.ops
     first: list[Operation] = []
     others: list[Operation] = []

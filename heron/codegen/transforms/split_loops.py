@@ -69,7 +69,7 @@ def run(module: ModuleOp, options: TransformOptions) -> None:
         constants, overwritten = Constants(function.body.block), _overwritten(function)
         for block in walk_blocks(function.body.block):
             for op in ops_of(block):
-                if isinstance(op, scf.ForOp):
+                if type(op) is scf.ForOp:
                     changed |= _split(op, constants, overwritten)
     if changed:
         simplify_arith.run(module, options)
@@ -89,9 +89,9 @@ def _overwritten(function: FuncOp) -> set[SSAValue]:
 def _split(loop: scf.ForOp, constants: Constants, overwritten: set[SSAValue]) -> bool:
     body = loop.body.block
     inside = ops_within(loop)[1:]
-    if any(isinstance(op, scf.ForOp) for op in inside) or _rounds(loop) < MIN_ROUNDS:
+    if scf.ForOp in map(type, inside) or _rounds(loop) < MIN_ROUNDS:
         return False
-    ifs = [op for op in inside if isinstance(op, scf.IfOp) and _wants(op)]
+    ifs = [op for op in inside if type(op) is scf.IfOp and _wants(op)]
     tests = _tests(body, ifs)
     if not tests:
         return False
