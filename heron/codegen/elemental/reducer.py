@@ -30,7 +30,7 @@ from heron.codegen.elemental.emitter import FunctionEmitter
 from heron.codegen.elemental.float_order import from_key, key_type, to_key
 from heron.codegen.elemental.floats import is_small, narrow
 from heron.codegen.elemental.logic import compare
-from heron.codegen.elemental.values import Value, scalar_of, tuple_of
+from heron.codegen.elemental.values import Pair, Value, scalar_of, tuple_of
 from heron.codegen.ir import origins
 from heron.codegen.ir.types import compute_type, scalar_type
 from heron.hlo import facts
@@ -233,9 +233,13 @@ def initial_values(e: FunctionEmitter, hero: Instruction) -> list[Value]:
 
 
 def reassociate(value: Value) -> None:
-    """Let LLVM sum in another order, when `value` is a float sum or product: several vectors of partial results."""
-    if isinstance(value, SSAValue) and isinstance(value.owner, (arith.AddfOp, arith.MulfOp)):
-        value.owner.properties.update(_REASSOCIATE)
+    """Let LLVM sum in another order, when `value` is a float sum or product, or a complex sum: several vectors of
+    partial results."""
+    parts = [value.re, value.im] if isinstance(value, Pair) else [value] if isinstance(value, SSAValue) else []
+    known = (arith.AddfOp,) if len(parts) == 2 else (arith.AddfOp, arith.MulfOp)
+    if all(isinstance(p.owner, known) for p in parts):
+        for p in parts:
+            p.owner.properties.update(_REASSOCIATE)  # type: ignore[union-attr]
 
 
 def is_reassociated(op: Operation) -> bool:

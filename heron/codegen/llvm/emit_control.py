@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import cast
 
 from xdsl.dialects import func, gpu, scf
-from xdsl.ir import Block, Operation, SSAValue
+from xdsl.dialects.builtin import ComplexType
+from xdsl.ir import Attribute, Block, Operation, SSAValue
 
 from heron.codegen.llvm.emit import Emitter, rule
 from heron.codegen.llvm.inline import is_long
@@ -46,12 +48,13 @@ def _for(e: Emitter, op: scf.ForOp) -> None:
     before, body, done = e.label, e.fresh_label("body"), e.fresh_label("done")
     head = body if runs else e.fresh_label("head")
     text, bound = e.type(block.args[0].type), e.names[upper]
+    starts = [_parts(e, v.type, e.names[v]) for v in (lower, *initial)]
     e.out.append(f"  br label %{head}")
     e.start(head)
-    names = [e.define(v) for v in block.args]
-    starts = _values(e, [lower, *initial])
+    parts = [[e.fresh() for _ in start] for start in starts]
     phis = len(e.out)
-    e.out += [""] * len(names)
+    e.out += [""] * sum(map(len, parts))
+    names = [_together(e, v, found) for v, found in zip(block.args, parts, strict=True)]
     if not runs:
         test = e.fresh()
         e.out.append(f"  {test} = icmp slt {text} {names[0]}, {bound}")
@@ -63,8 +66,7 @@ def _for(e: Emitter, op: scf.ForOp) -> None:
     if is_innermost and is_written_out(e, op, len(e.out) - phis, called):  # the loop around is the innermost then
         e.copies += sum(map(is_long, called)) * (known_steps(e, op) - 1)
         if not tests_both_around(op):
-            for position, (value, name, start) in enumerate(zip(block.args, names, starts, strict=True)):
-                e.out[phis + position] = f"  {name} = phi {e.type(value.type)} [ {start}, %{before} ]"
+            e.out[phis : phis + sum(map(len, parts))] = _phis(e, block.args, parts, [(before, starts)])
             _other_steps(e, op)
             e.out.append(f"  br label %{done}")
             e.start(done)
@@ -77,18 +79,54 @@ def _for(e: Emitter, op: scf.ForOp) -> None:
         e.loops += 1
     advanced = [e.fresh(), *(e.yielded if carried else [])]
     e.out.append(f"  {advanced[0]} = add nsw {text} {names[0]}, {e.names[step]}")
+    ends = [_parts(e, v.type, name) for v, name in zip(block.args, advanced, strict=True)]
     if runs:
         test = e.fresh()
         e.out.append(f"  {test} = icmp slt {text} {advanced[0]}, {bound}")
         e.out.append(f"  br i1 {test}, label %{head}, label %{done}{metadata}")
     else:
         e.out.append(f"  br label %{head}{metadata}")
-    for position, (value, name) in enumerate(zip(block.args, names, strict=True)):
-        incoming = f"[ {starts[position]}, %{before} ], [ {advanced[position]}, %{e.label} ]"
-        e.out[phis + position] = f"  {name} = phi {e.type(value.type)} {incoming}"
+    e.out[phis : phis + sum(map(len, parts))] = _phis(e, block.args, parts, [(before, starts), (e.label, ends)])
     e.start(done)
     for result, name in zip(op.results, (advanced if runs else names)[1:], strict=True):
         e.names[result] = name
+
+
+def _parts(e: Emitter, t: Attribute, name: str) -> list[str]:
+    """A value as what a loop carries: a complex number as its parts, since LLVM has no vectors of pairs."""
+    if not isinstance(t, ComplexType):
+        return [name]
+    parts = [e.fresh(), e.fresh()]
+    e.out += [f"  {part} = extractvalue {e.type(t)} {name}, {n}" for n, part in enumerate(parts)]
+    return parts
+
+
+def _together(e: Emitter, value: SSAValue, parts: Sequence[str]) -> str:
+    """The name of a value that a loop carries as these parts."""
+    if len(parts) == 1:
+        e.names[value] = parts[0]
+        return parts[0]
+    text, part = e.type(value.type), e.type(cast("ComplexType", value.type).element_type)
+    half, name = e.fresh(), e.define(value)
+    e.out.append(f"  {half} = insertvalue {text} poison, {part} {parts[0]}, 0")
+    e.out.append(f"  {name} = insertvalue {text} {half}, {part} {parts[1]}, 1")
+    return name
+
+
+def _phis(
+    e: Emitter,
+    values: Sequence[SSAValue],
+    parts: Sequence[Sequence[str]],
+    sources: Sequence[tuple[str, Sequence[Sequence[str]]]],
+) -> list[str]:
+    """The phis of values that a loop carries as `parts`; ``sources``: labels, and the parts that come from there."""
+    found: list[str] = []
+    for n, (value, names) in enumerate(zip(values, parts, strict=True)):
+        t = value.type.element_type if isinstance(value.type, ComplexType) else value.type
+        for k, name in enumerate(names):
+            incoming = ", ".join(f"[ {given[n][k]}, %{label} ]" for label, given in sources)
+            found.append(f"  {name} = phi {e.type(t)} {incoming}")
+    return found
 
 
 def _other_steps(e: Emitter, op: scf.ForOp) -> None:

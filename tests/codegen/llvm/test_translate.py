@@ -497,3 +497,29 @@ def test_loops_with_tests_of_their_steps_are_written_out_in_the_text(
     exe = assert_agrees(heron.parse(text), "cpu")
     assert "llvm.loop.unroll.full" not in exe.stage("llvm")
     assert "not unrolled" not in capfd.readouterr().err
+
+
+def test_complex_sums_become_vectors() -> None:
+    """LLVM has no vectors of pairs: a loop carries the parts."""
+    text = """HloModule m
+
+add {
+  x = c64[] parameter(0)
+  y = c64[] parameter(1)
+  ROOT s = c64[] add(x, y)
+}
+
+ENTRY e {
+  x = f32[400,4] parameter(0)
+  y = f32[400,4] parameter(1)
+  c = c64[400,4] complex(x, y)
+  t = c64[400,4] multiply(c, c)
+  zero = c64[] constant((0, 0))
+  ROOT r = c64[4] reduce(t, zero), dimensions={0}, to_apply=add
+}
+"""
+    exe = assert_agrees(heron.parse(text), "cpu")
+    kernel = exe.stage("llvm").partition("@input_reduce_fusion(")[2].partition("\n}")[0]
+    assert "phi { float, float }" not in kernel and "fadd reassoc float" in kernel
+    asm = exe.stage("asm").partition("input_reduce_fusion:")[2].partition("func_end")[0]
+    assert asm.count("addps") + asm.count("fadd") > asm.count("addss")
