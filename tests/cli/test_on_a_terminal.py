@@ -20,7 +20,7 @@ import pytest
 from heron.cli.main import INTERRUPTED
 from heron.pjrt.conformance.record import Record
 from heron.trace import Trace
-from tests.support import counting_loop
+from tests.support import counting_loop, interruptible
 
 #: the command takes the terminal, so that its Ctrl-C reaches all processes, and shows its place at once
 _TERMINAL = """
@@ -80,9 +80,10 @@ def terminal(code: str, *words: str, folder: Path) -> Iterator[Terminal]:
     ours, theirs = pty.openpty()
     env = {**os.environ, "COLUMNS": "200", "TERM": "xterm", "HERON_CACHE": "0"}
     command = [sys.executable, "-c", _TERMINAL + code, *words]
-    process = subprocess.Popen(
-        command, stdin=theirs, stdout=theirs, stderr=theirs, cwd=folder, env=env, start_new_session=True
-    )
+    with interruptible():
+        process = subprocess.Popen(
+            command, stdin=theirs, stdout=theirs, stderr=theirs, cwd=folder, env=env, start_new_session=True
+        )
     os.close(theirs)
     try:
         yield Terminal(ours, process)
