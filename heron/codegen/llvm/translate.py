@@ -19,6 +19,7 @@ from heron.codegen.ir.editing import ops_within
 from heron.codegen.llvm import emit_arith, emit_control, emit_memory
 from heron.codegen.llvm.declarations import Declarations
 from heron.codegen.llvm.emit import COPIES, Emitter, rule
+from heron.codegen.llvm.hidden_masks import hide_masks
 from heron.codegen.llvm.inline.called import Calls
 from heron.codegen.llvm.numerics import IEEE, Numerics
 from heron.codegen.llvm.types import function_result
@@ -99,6 +100,8 @@ def to_llvm(
     e.everywhere = ['"denormal-fp-math-f32"="preserve-sign,preserve-sign"'] if numerics.flush else []
     e.marks = [] if lines is not None else None
     e.block(module.body.blocks[0])
+    if (target or first.target) == "cpu":
+        hide_masks(e.out)
     if lines is not None:
         lines += _ops_of_lines(e)
     return _finished(e, has_declarations=declared is None)
