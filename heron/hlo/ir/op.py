@@ -146,6 +146,8 @@ class Op:
     #: ``shape(i, *operand_shapes)``: the result shape, from operand shapes and `i`'s attributes. Ops whose shape is
     #: part of the program (broadcast, reshape, constant…) check and return the stated one.
     shape: Callable[..., Shape] = _no_shape_rule
+    #: ``verify(i)``: rejects what the shape does not depend on, so that a text may hold it and a verified module not
+    verify: Callable[[Instruction], None] | None = None
     #: ``evaluate(ev, i, *operand_values)``: the value, by NumPy: arrays (tuples as Python tuples) in and out.
     evaluate: Callable[..., Any] = _no_meaning
 

@@ -44,18 +44,33 @@ def need_reduction(i: Instruction, operands: tuple[Shape, ...], body: Computatio
     return tuple(s if s.element_type is t else s.with_type(t) for s, t in zip(arrays, types, strict=True))
 
 
-def _need_reducer(i: Instruction, body: Computation, types: Sequence[ElementType]) -> None:
-    """Rejects a reducer that does not make a scalar of each type of two of it."""
+def need_reducer_types(i: Instruction) -> None:
+    """Rejects a reducer that works in floats of another width than its initial values."""
+    inits = i.operands[len(i.operands) // 2 :]
+    _need_reducer(i, i.to_apply, [o.shape.element_type for o in inits], exact=True)
+
+
+def _need_reducer(i: Instruction, body: Computation, types: Sequence[ElementType], *, exact: bool = False) -> None:
+    """Rejects a reducer that does not make a scalar of each type of two of it.
+
+    Unless `exact`, floats may be of any width: a reduction's shape does not depend on it, and XLA's parser reads such.
+    """
     parameters, count = body.parameters, len(types)
     if len(parameters) != 2 * count:
         reject(i, f"the reducer takes {len(parameters)} parameters", f"{2 * count} are needed")
     for n, p in enumerate(parameters):
-        if p.shape.bare is not scalar(types[n % count]).bare:
+        if not _is_scalar(p.shape, types[n % count], exact):
             reject(i, f"parameter {n} of the reducer is {p.shape}", f"{types[n % count]}[] is needed")
     gives = body.root.shape
     parts = gives.tuple_shapes if gives.tuple_shapes is not None else (gives,)
-    if len(parts) != count or any(p.bare is not scalar(t).bare for p, t in zip(parts, types, strict=True)):
+    if len(parts) != count or not all(_is_scalar(p, t, exact) for p, t in zip(parts, types, strict=True)):
         reject(i, f"the reducer returns {gives}", f"{', '.join(f'{t}[]' for t in types)} is needed")
+
+
+def _is_scalar(s: Shape, t: ElementType, exact: bool) -> bool:
+    if s.bare is scalar(t).bare:
+        return True
+    return not exact and s.is_array and not s.rank and s.element_type.is_float and t.is_float
 
 
 def _is_plain(s: Shape, init: Shape, body: Computation) -> bool:
@@ -68,11 +83,11 @@ def _is_plain(s: Shape, init: Shape, body: Computation) -> bool:
     return body.root.shape.bare is t and [p.shape.bare for p in body.parameters] == [t, t]
 
 
-def reduced_shape(arrays: Sequence[Shape], dims: Sequence[int], body: Computation) -> Shape:
-    """An array of `dims`, or a tuple of as many as there are `arrays` where the reducer returns a tuple."""
+def reduced_shape(typed: Sequence[Shape], dims: Sequence[int], body: Computation) -> Shape:
+    """An array of `dims`, or a tuple of as many as are `typed` where the reducer returns a tuple."""
     if body.root.shape.is_tuple:
-        return tuple_([array(s.element_type, dims) for s in arrays])
-    return array(arrays[0].element_type, dims)
+        return tuple_([array(s.element_type, dims) for s in typed])
+    return array(typed[0].element_type, dims)
 
 
 def reduction_inputs(i: Instruction, operands: tuple[np.ndarray, ...]) -> tuple[combine.Arrays, combine.Arrays]:
@@ -103,13 +118,16 @@ class Reduce(Op):
     traits = {Trait.APPLIES, Trait.REDUCES, Trait.CONTRACTS, Trait.SHAPES_KERNEL, Trait.OVER_OPERAND}
     linear = ("operands_and_init_values*",)
     code = 8
+    verify = staticmethod(need_reducer_types)
 
     def shape(self, i: Instruction, *operands: Shape) -> Shape:
         arrays = need_reduction(i, operands, attr(i, "to_apply"))
         gone = attr(i, "dimensions")
         need_dims(i, "dimensions", gone, arrays[0].rank)
         kept = [n for d, n in enumerate(arrays[0].dims) if d not in gone]
-        return reduced_shape(arrays, kept, attr(i, "to_apply"))
+        gives = attr(i, "to_apply").root.shape  # of the initial values' types, where the program verifies
+        parts = gives.tuple_shapes if gives.tuple_shapes is not None else (gives,)
+        return reduced_shape(parts, kept, attr(i, "to_apply"))
 
     def evaluate(self, ev: Evaluation, i: Instruction, *operands: np.ndarray) -> object:
         arrays, inits = reduction_inputs(i, operands)

@@ -10,7 +10,7 @@ from heron.hlo.ir.op import Attr, AttrKind, Op, Trait, op, reject
 from heron.hlo.ir.shape import PRED_SCALAR, Shape, scalar
 from heron.hlo.ir.window import Window
 from heron.hlo.meaning import batched, combine
-from heron.hlo.ops.reduce import need_reduction, reduced_shape, reduction_inputs
+from heron.hlo.ops.reduce import need_reducer_types, need_reduction, reduced_shape, reduction_inputs
 from heron.hlo.ops.rules import attr, default, need_arrays, need_same_type, need_signature
 
 if TYPE_CHECKING:
@@ -50,6 +50,7 @@ class ReduceWindow(Op):
     traits = {Trait.APPLIES, Trait.REDUCES, Trait.SHAPES_KERNEL}
     linear = ("operands_and_init_values*",)
     code = 12
+    verify = staticmethod(need_reducer_types)
 
     def shape(self, i: Instruction, *operands: Shape) -> Shape:
         arrays = need_reduction(i, operands, attr(i, "to_apply"))

@@ -24,6 +24,8 @@ def shapes_are_as_inferred(module: Module) -> Iterator[Problem]:
                 continue
             try:
                 inferred = i.op.shape(i, *[o.shape for o in i.operands])
+                if i.op.verify is not None:
+                    i.op.verify(i)
             except HeronError as error:
                 yield Problem(error.code, error.what, i, why=error.why, hint=error.hint)
                 continue

@@ -137,6 +137,7 @@ LAX = {
     "one result dimension for each operand dimension",
     "at least one operand",
     "only read and printed",
+    "bf16[] is needed",
 }
 
 
