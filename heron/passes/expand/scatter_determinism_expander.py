@@ -16,7 +16,7 @@ from heron.hlo.ir.types import PRED, S32, S64, U32, ElementType
 from heron.passes.framework.base import Constraint, Pass
 from heron.passes.framework.context import PassContext
 from heron.passes.framework.registry import register
-from heron.passes.rewriting.building import array, convert, reshape, splat, transpose
+from heron.passes.rewriting.building import array, convert, inline, reshape, splat, transpose
 from heron.passes.simplify.scatter_simplifier import is_simple
 from heron.records import dataclass
 
@@ -87,11 +87,28 @@ class ScatterDeterminismExpander(Pass):
     )
 
     def run(self, module: Module, ctx: PassContext) -> bool:
-        found = [i for i in module.instructions() if i.opcode == "scatter"]
-        found = [i for i in found if _may_meet(i) and (ctx.options.deterministic or _has_no_atomic(i))]
+        changed = _taken_out(module, ctx)
+        found = [i for i in module.instructions() if _is_sorted_here(i, ctx)]
         for i in found:
             _Sorted(i).replace()
-        return bool(found)
+        return changed or bool(found)
+
+
+def _is_sorted_here(i: Instruction, ctx: PassContext) -> bool:
+    return i.opcode == "scatter" and _may_meet(i) and (ctx.options.deterministic or _has_no_atomic(i))
+
+
+def _taken_out(module: Module, ctx: PassContext) -> bool:
+    """Puts the bodies of fusions that came with such a scatter in their places: no kernel that scatters also sorts."""
+    changed = False
+    for c in module.post_order():  # callees first: a fusion in a fusion may hold it
+        for i in [i for i in c.instructions if i.opcode == "fusion"]:
+            if any(_is_sorted_here(inner, ctx) for inner in i.calls.instructions):
+                inline(i, i.calls, list(i.operands))
+                changed = True
+    if changed:
+        module.remove_unused_computations()
+    return changed
 
 
 def _may_meet(i: Instruction) -> bool:

@@ -78,3 +78,24 @@ ENTRY e { x = pred[64] parameter(0) n = s32[900,1] parameter(1) t = pred[] param
     assert not any(k.emitter == "sort" for k in executable.kernels)
     np.testing.assert_array_equal(executable(x, n, np.True_), want)
     assert want[::2].all() and not want[1::2].any()
+
+
+@pytest.mark.parametrize("depth", [1, 2])
+def test_a_fusion_that_came_with_one_becomes_its_parts(depth: int) -> None:
+    """No kernel scatters and sorts; so it is, too, when the fusion is called by another one."""
+    x, n, u, window, inserted, index_map = CASES["rows"]
+    outer = f"""f1 {{ x = {x} parameter(0) n = {n} parameter(1) u = {u} parameter(2)
+  ROOT r = {x} fusion(x, n, u), kind=kLoop, calls=f0 }}"""
+    module = parse(f"""HloModule m
+add {{ a = f32[] parameter(0) b = f32[] parameter(1) ROOT r = f32[] add(a, b) }}
+f0 {{ x = {x} parameter(0) n = {n} parameter(1) u = {u} parameter(2)
+  ROOT r = {x} scatter(x, n, u), update_window_dims={window}, inserted_window_dims={inserted},
+    scatter_dims_to_operand_dims={index_map}, index_vector_dim=1, to_apply=add }}
+{outer if depth == 2 else ""}
+ENTRY e {{ x = {x} parameter(0) n = {n} parameter(1) u = {u} parameter(2)
+  ROOT r = {x} fusion(x, n, u), kind=kLoop, calls=f{depth - 1} }}""")
+    random = np.random.default_rng(4)
+    shapes = [p.shape for p in module.entry.parameters]
+    inputs = [random.integers(-1, 6, s.dims).astype(s.element_type.dtype) for s in shapes]
+    (want,) = evaluate(module, *inputs)
+    np.testing.assert_array_equal(np.asarray(heron.compile(module, target="sim:sm_90")(*inputs)), want)
