@@ -65,14 +65,14 @@ def getrf(i: Instruction, a: np.ndarray) -> Any:
     return batched(i, one, a)
 
 
-@evaluates(calls.GEQRF)
+@evaluates(calls.GEQRF, calls.QR)
 def geqrf(i: Instruction, a: np.ndarray) -> Any:
     """QR: (R with the Householder vectors below, their factors)."""
     routine = lapack("geqrf", a)
     return batched(i, lambda m: routine(m)[:2], a)
 
 
-@evaluates(calls.ORGQR)
+@evaluates(calls.ORGQR, calls.HOUSEHOLDER)
 def orgqr(i: Instruction, a: np.ndarray, tau: np.ndarray) -> np.ndarray:
     """Q from its Householder vectors."""
     routine = lapack("ungqr" if a.dtype.kind == "c" else "orgqr", a)
@@ -92,6 +92,18 @@ def syevd(i: Instruction, a: np.ndarray) -> Any:
     def one(m: np.ndarray) -> tuple[np.ndarray, ...]:
         values, vectors, info = routine(m, compute_v=int(vectors_wanted), lower=int(is_lower(o)))
         return vectors, values, np.asarray(info)
+
+    return batched(i, one, a)
+
+
+@evaluates(calls.EIGH)
+def eigh(i: Instruction, a: np.ndarray) -> Any:
+    """The same of XLA's own solver: (vectors, values)."""
+    routine = lapack("heevd" if a.dtype.kind == "c" else "syevd", a)
+
+    def one(m: np.ndarray) -> tuple[np.ndarray, ...]:
+        values, vectors, _ = routine(m, lower=int(calls.eigh_is_lower(i)))
+        return vectors, values
 
     return batched(i, one, a)
 

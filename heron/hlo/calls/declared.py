@@ -40,6 +40,7 @@ REFUSED = (
 WRITTEN_OUT = (
     Call("top_k", ("TopK",), "x:T[*b,n] -> values:T[*b,k<=n], positions:s32[*b,k]"),
     Call("lu_pivots", ("LuPivotsToPermutation",), lapack.PIVOTS.form),
+    *(lapack.QR, lapack.HOUSEHOLDER, lapack.EIGH),
     *(bounds.PAD, bounds.SLICE, Call("sizes", ("CheckSizes",))),
 )
 CALLS = (

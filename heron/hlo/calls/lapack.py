@@ -39,6 +39,14 @@ def is_lower(given: dict[str, Any]) -> bool:
     return given["lower"] if "lower" in given else letter(given, "uplo", "L") == "L"
 
 
+def eigh_is_lower(i: Instruction) -> bool:
+    """Whether a call of a symmetric eigensolver reads the lower triangle; XLA's own has numbers for a config, 0 first
+    where it reads the upper one."""
+    if i.custom_call_target in EIGH.targets:
+        return not str(i.extras.get("backend_config", "")).strip('"').startswith("0")
+    return is_lower(options(i))
+
+
 def mode(i: Instruction) -> tuple[bool, bool]:
     """Of a singular value decomposition: whether vectors are wanted, and all of them.
 
@@ -123,6 +131,12 @@ SYEVD = _library(
     "syevd", ("lapack_?syevd_ffi", "lapack_?heevd_ffi", "cusolver_syevd_ffi", "cusolver_heevd_ffi"),
     "a:T[*b,n,n] -> vectors@a:T[*b,n,n], values:real(T)[*b,n], info:s32[*b]",
 )  # fmt: skip
+#: XLA's own, which its client library writes and passes write out
+QR = Call("qr", ("Qr", "QrDecomposition"), "a:T[*b,m,n] -> r:T[*b,m,n], tau:T[*b,min(m,n)]")
+HOUSEHOLDER = Call(
+    "householder", ("ProductOfElementaryHouseholderReflectors",), "a:T[*b,m,n<=m], tau:T[*b,k<=n] -> q:T[*b,m,n]"
+)
+EIGH = Call("eigh", ("Eigh",), "a:T[*b,n,n] -> vectors:T[*b,n,n], values:real(T)[*b,n]")
 #: singular values; the targets differ in the method and in what stands in the place of V^H
 GESDD = _library("gesdd", ("lapack_?gesdd_ffi", "cusolver_gesdd_ffi"), _svd)
 GESVD = _library("gesvd", ("cusolver_gesvd_ffi",), _svd)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from heron.hlo.calls.lapack import is_lower, options, routine
+from heron.hlo.calls.lapack import eigh_is_lower, routine
 from heron.hlo.ir import literal
 from heron.hlo.ir.computation import Computation
 from heron.hlo.ir.instruction import Instruction
@@ -48,8 +48,7 @@ class EighExpander(Expander):
 
     def expand(self, i: Instruction) -> Instruction:
         c = home(i)
-        lower = is_lower(options(i)) if i.custom_call_target != "Eigh" else True
-        w = _hermitian(i.operands[0], lower)
+        w = _hermitian(i.operands[0], eigh_is_lower(i))
         scale = m.scale(w)
         w = w / m.spread(m.like(scale, w), w)
         n = w.shape.dims[-1]

@@ -63,20 +63,23 @@ def test_triangular_solve(t: str, left: str, lower: str, transpose: str) -> None
 
 @pytest.mark.parametrize("t", ["f32", "f64", "c64"])
 @pytest.mark.parametrize("dims", [(2, 5, 3), (3, 5), (4, 4), (1, 1)])
-def test_qr(t: str, dims: tuple[int, ...]) -> None:
-    letter = {"f32": "s", "f64": "d", "c64": "c"}[t]
+@pytest.mark.parametrize("target", ["lapack_?geqrf_ffi", "Qr", "QrDecomposition"])
+def test_qr(t: str, dims: tuple[int, ...], target: str) -> None:
+    target = target.replace("?", {"f32": "s", "f64": "d", "c64": "c"}[t])
     shape, taus = ",".join(map(str, dims)), ",".join(map(str, (*dims[:-2], min(dims[-2:]))))
     module = module_of(
         f"a = {t}[{shape}] parameter(0); ROOT r = ({t}[{shape}], {t}[{taus}]) custom-call(a), "
-        f'custom_call_target="lapack_{letter}geqrf_ffi"'
+        f'custom_call_target="{target}"'
     )
     assert_agrees("qr-expander", module, random(t, *dims))
 
 
 @pytest.mark.parametrize("t", ["f32", "c64"])
 @pytest.mark.parametrize(("dims", "count"), [((2, 5, 3), 3), ((5, 4), 2)])
-def test_orthogonal_matrix(t: str, dims: tuple[int, ...], count: int) -> None:
+@pytest.mark.parametrize("of_xla", [False, True])
+def test_orthogonal_matrix(t: str, dims: tuple[int, ...], count: int, of_xla: bool) -> None:
     name = "lapack_sorgqr_ffi" if t == "f32" else "lapack_cungqr_ffi"
+    name = "ProductOfElementaryHouseholderReflectors" if of_xla else name
     shape, taus = ",".join(map(str, dims)), ",".join(map(str, (*dims[:-2], count)))
     module = module_of(
         f"a = {t}[{shape}] parameter(0); s = {t}[{taus}] parameter(1); "
@@ -108,6 +111,28 @@ def test_eigh(t: str, dims: tuple[int, ...], uplo: str) -> None:
         np.swapaxes(vectors, -1, -2).conj() @ vectors, np.broadcast_to(np.eye(dims[-1]), dims), atol=tolerance
     )
     assert not info.any()
+
+
+@pytest.mark.parametrize("t", ["f32", "c64"])
+@pytest.mark.parametrize("config", ["1,1,100,1e-6", "0,1,100,1e-6", ""])
+def test_eigh_of_xla(t: str, config: str) -> None:
+    """XLA's own solver reads one triangle, whatever is in the other; its config says which one."""
+    stated = f', backend_config="{config}"' if config else ""
+    module = module_of(
+        f"a = {t}[2,4,4] parameter(0); ROOT r = ({t}[2,4,4], f32[2,4]) "
+        f'custom-call(a), custom_call_target="Eigh"{stated}'
+    )
+    x = random(t, 2, 4, 4)
+    whole = x + np.swapaxes(x, -1, -2).conj()
+    keep = np.triu if config.startswith("0") else np.tril
+    a = np.where(keep(np.ones((4, 4), bool)), whole, 7).astype(x.dtype)
+    wanted = np.linalg.eigvalsh(whole)
+    for written_out in (False, True):
+        if written_out:
+            assert run_pass("eigh-expander", module)
+        vectors, values = Evaluator(module).run(a)
+        np.testing.assert_allclose(values, wanted, atol=1e-4)
+        np.testing.assert_allclose(whole @ vectors, vectors * values[..., None, :], atol=1e-4)
 
 
 def _outputs(module: Module, a: np.ndarray) -> list[np.ndarray]:
