@@ -14,7 +14,7 @@ import numpy as np
 
 from heron.errors import HeronError
 from heron.evaluator import dynamic, groups, transfers
-from heron.evaluator.calls import call_library
+from heron.evaluator.calls import call_library, knows
 from heron.evaluator.devices import World
 from heron.evaluator.host import Host
 from heron.hlo.ir.computation import Computation
@@ -278,6 +278,7 @@ def _assemble(shape: Shape, supply: Any) -> Value:
 
 def _plan(order: list[Instruction], root: Instruction) -> list[Step]:
     """The steps of the evaluation, operands first."""
+    order = [i for i in order if not _is_nobodys(i, root)]
     last: dict[Instruction, Instruction] = {}
     for i in order:
         last[i] = i
@@ -288,6 +289,13 @@ def _plan(order: list[Instruction], root: Instruction) -> list[Step]:
         if value is not root:
             dead[user].append(value)
     return [(i, _meaning(i), dead[i]) for i in order]
+
+
+def _is_nobodys(i: Instruction, root: Instruction) -> bool:
+    """Whether it is somebody else's call that need not be made: it only gives a value, which nothing uses."""
+    if i.users or i is root or i.opcode != "custom-call" or i.has_side_effect:
+        return False
+    return not knows(i.custom_call_target)
 
 
 def _meaning(i: Instruction) -> Callable[..., Value] | None:

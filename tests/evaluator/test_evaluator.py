@@ -167,6 +167,20 @@ def test_custom_calls_say_what_is_known() -> None:
     assert "'mine'" in str(caught.value) and "lapack_sgetrf_ffi" in str(caught.value)
 
 
+@pytest.mark.parametrize("effect", ["", ", custom_call_has_side_effect=true"])
+def test_custom_calls_that_nothing_uses(effect: str) -> None:
+    """Those that only give a value are not made, as compiled programs do not make them."""
+    call = f'custom-call(p), custom_call_target="mine"{effect}'
+    module = parse(
+        f"HloModule m\nENTRY e {{\n p = f32[] parameter(0)\n c = f32[] {call}\n ROOT r = f32[] negate(p)\n}}\n"
+    )
+    if effect:
+        with pytest.raises(HeronError, match="EVAL001"):
+            evaluate(module, np.array(1, np.float32))
+    else:
+        assert evaluate(module, np.array(1, np.float32)) == [-1]
+
+
 COLLECTIVES = """HloModule m
 add {
   a = f32[] parameter(0)

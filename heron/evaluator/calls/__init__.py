@@ -33,6 +33,11 @@ if TYPE_CHECKING:
     from heron.hlo.ir.shape import Shape
 
 
+def knows(target: str) -> bool:
+    """Whether the evaluator computes such a call."""
+    return table.find(target) is not None
+
+
 def call_library(ev: Evaluator, i: Instruction, operands: Sequence[Any]) -> Any:
     """The value of a custom call. Raises EVAL001 for an unknown target, EVAL010 for operands that do not fit it."""
     function = table.find(i.custom_call_target)
