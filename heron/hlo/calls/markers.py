@@ -50,7 +50,7 @@ def _border_form(i: Instruction) -> str:
 
 #: markers that are left have no value to give; borders are for several devices
 CALLS = (
-    Call("marker", tuple(MARKERS)),
+    Call("marker", tuple(MARKERS), any_order=True),
     *(
         Call(
             name, (name,), _border_form,

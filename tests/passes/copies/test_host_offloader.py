@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ctypes
+import itertools
 
 import numpy as np
 import pytest
@@ -12,6 +13,7 @@ from heron.backends.compiler import Compilation
 from heron.errors import HeronError
 from heron.hlo.ir.instruction import Instruction
 from heron.hlo.ir.module import Module
+from heron.hlo.text import parse
 from heron.options import Options
 from heron.runtime.cuda.array import put
 from heron.runtime.cuda.device import device as gpu
@@ -226,3 +228,40 @@ def test_calls_of_that_name_that_move_no_array_are_refused(operands: str, shape:
     }}"""
     with pytest.raises(HeronError, match="MoveToHost"):
         heron.compile(heron.parse(text), target)
+
+
+@pytest.mark.parametrize("form", ["called", "copied", "looped"])
+@pytest.mark.parametrize("orders", list(itertools.product(("{1,0}", "{0,1}"), repeat=4)), ids="".join)
+def test_the_order_in_memory_may_change_on_either_side_of_a_move(form: str, orders: tuple[str, ...]) -> None:
+    """A move copies bytes as they lie, so what changes their order is done on the device, by nobody's oversight."""
+    given, there, back, result = orders
+    lines = {
+        "called": f"""h = f32[4,6]{there} custom-call(c), custom_call_target="MoveToHost"
+  d = f32[4,6]{back} custom-call(h), custom_call_target="MoveToDevice\"""",
+        "copied": f"h = f32[4,6]{there[:-1]}:S(5)}} copy(c)\n  d = f32[4,6]{back} copy(h)",
+        "looped": f"""h = f32[4,6]{there} custom-call(c), custom_call_target="MoveToHost"
+  z = s32[] constant(0)
+  t = (s32[], f32[4,6]{there}) tuple(z, h)
+  w = (s32[], f32[4,6]{there}) while(t), condition=is_less, body=step
+  g = f32[4,6]{there} get-tuple-element(w), index=1
+  d = f32[4,6]{back} custom-call(g), custom_call_target="MoveToDevice\"""",
+    }[form]
+    module = parse(f"""HloModule m, entry_computation_layout={{(f32[4,6]{given})->f32[4,6]{result}}}
+is_less {{ s = (s32[], f32[4,6]{there}) parameter(0)
+  n = s32[] get-tuple-element(s), index=0
+  three = s32[] constant(3)
+  ROOT r = pred[] compare(n, three), direction=LT }}
+step {{ s = (s32[], f32[4,6]{there}) parameter(0)
+  n = s32[] get-tuple-element(s), index=0
+  one = s32[] constant(1)
+  m = s32[] add(n, one)
+  h = f32[4,6]{there} get-tuple-element(s), index=1
+  ROOT t = (s32[], f32[4,6]{there}) tuple(m, h) }}
+ENTRY main {{
+  p = f32[4,6]{given} parameter(0)
+  c = f32[4,6]{there} negate(p)
+  {lines}
+  ROOT r = f32[4,6]{result} copy(d)
+}}""")
+    x = np.arange(24, dtype=np.float32).reshape(4, 6)
+    np.testing.assert_array_equal(np.asarray(heron.compile(module, target="sim:sm_90")(x)), -x)

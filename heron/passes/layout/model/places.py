@@ -13,6 +13,7 @@ from functools import cached_property
 
 from heron.errors import HeronError
 from heron.hlo.calls.declared import takes_any_order
+from heron.hlo.calls.markers import is_identity
 from heron.hlo.ir.computation import Computation
 from heron.hlo.ir.instruction import Instruction
 from heron.hlo.ir.module import Module
@@ -137,7 +138,7 @@ class Places:
             return order(self.result.at(index)), "callers are given it so"
         if i.opcode == "custom-call" and not takes_any_order(i):
             return order(i.shape.at(index)), "the library gives it so"
-        if i.opcode in _FREE or i.op.is_elementwise or i.opcode in self.likes.one_order:
+        if i.opcode in _FREE or i.op.is_elementwise or i.opcode in self.likes.one_order or _is_marker(i):
             return rows, ""
         return rows, f"{i.opcode} gives it so"
 
@@ -378,3 +379,7 @@ def _pairs(a: Instruction, b: Instruction, at: ShapeIndex = ()) -> Iterator[tupl
     for index, leaf in a.shape.leaves():
         if leaf.is_array and leaf.rank > 1:
             yield (a, index), (b, (*at, *index))
+
+
+def _is_marker(i: Instruction) -> bool:
+    return i.opcode == "custom-call" and i.shape.is_array and is_identity(i)

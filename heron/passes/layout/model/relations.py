@@ -8,6 +8,7 @@ is possible only where every operand has an ``up`` for it.
 from __future__ import annotations
 
 from heron.hlo.calls.declared import takes_any_order
+from heron.hlo.calls.markers import is_identity
 from heron.hlo.facts import has_start_operands, updates_operand
 from heron.hlo.ir.instruction import Instruction
 from heron.hlo.ir.shape import Shape
@@ -194,8 +195,11 @@ def _rows(x: Shape) -> Relation:
 
 
 def _library(i: Instruction, n: int, likes: Preferences) -> Relation | None:
-    """Calls that take any order read an operand in its order, unless a result overwrites it; others state one."""
+    """Markers give an array as it lies; calls that take any order read an operand in its order, unless a result
+    overwrites it; others state one."""
     x = i.operands[n].shape.bare
+    if i.shape.is_array and is_identity(i):  # a move to another memory copies bytes as they lie
+        return Relation(x)
     if takes_any_order(i):
         is_overwritten = any(operand == n for _, operand, _ in i.attrs.get("output_to_operand_aliasing", ()))
         return None if i.opcode in likes.any_order and not is_overwritten else _rows(x)
