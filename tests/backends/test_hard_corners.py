@@ -20,6 +20,7 @@ last { x=s32[] parameter(0) y=s32[] parameter(1) z=s32[] constant(0) p=pred[] co
 #: shape, result, reduced dimensions
 REDUCED = (
     ("5000", "", "0"), ("37,65", "37", "1"), ("65,37", "37", "0"), ("64,3,64", "3", "0,2"),
+    ("", "", ""), ("7", "7", ""), ("3,5", "3,5", ""), ("0", "0", ""),
 )  # fmt: skip
 #: shape, window of a cumulative reduction
 CUMULATIVE = (
@@ -55,7 +56,7 @@ def check(entry: str, target: str, inputs: list[np.ndarray], before: str = "", h
 
 def whole(shape: str, seed: int, few: bool = False) -> np.ndarray:
     rng = np.random.default_rng(seed)
-    dims = tuple(map(int, shape.split(",")))
+    dims = tuple(int(n) for n in shape.split(",") if n)
     found = rng.integers(-9, 10, dims).astype(np.int32)
     return np.where(rng.random(dims) < 0.02, found, 0).astype(np.int32) if few else found
 

@@ -261,7 +261,7 @@ def _least_reduced(i: Instruction) -> int:
     """More elements that `i` must combine if it is a reduce whose partial results are expensive to join: of several
     arrays, or of columns an extremum of floats. Along rows that is one of integers. Along columns there are no partial
     results, but few elements are written out."""
-    if i.opcode != "reduce":
+    if i.opcode != "reduce" or not i.dimensions:
         return 0
     is_extremum = i.to_apply.root.opcode in having(Trait.EXTREMUM) and not i.shape.element_type.is_integer
     if len(i.operands) == 2 and not is_extremum:
