@@ -80,3 +80,14 @@ def test_functions_of_loops_take_memory_that_does_not_overlap() -> None:
     (line,) = re.findall(r"define internal void @heron_loop1\(.*", compile(heron.parse(CLIMB), "cpu").stage("llvm"))
     sizes = [int(n) for n in re.findall(r"ptr noalias writable dereferenceable\((\d+)\) %buffer\d+", line)]
     assert len(sizes) == line.count("%buffer") - 1 and max(sizes) >= 256
+
+
+def test_a_loop_without_an_end_is_called() -> None:
+    """LLVM leaves out a call of what changes nothing and never returns, and the program's own return behind it."""
+    text = """HloModule m
+body { s = (s64[]) parameter(0) n = s64[] get-tuple-element(s), index=0 one = s64[] constant(1)
+  m = s64[] add(n, one) ROOT t = (s64[]) tuple(m) }
+always { s = (s64[]) parameter(0) ROOT p = pred[] constant(true) }
+ENTRY e { n = s64[] parameter(0) t = (s64[]) tuple(n) ROOT w = (s64[]) while(t), condition=always, body=body }"""
+    program = compile(heron.parse(text), "cpu").stage("asm").partition("heron_program:")[2]
+    assert re.search(r"^\s+(call|bl|b|jmp)\w*\s+heron_loop", program, re.MULTILINE)

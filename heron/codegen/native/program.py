@@ -318,6 +318,9 @@ class ProgramWriter(Function):
         head, body, done = self.name("while"), self.name("body"), self.name("done")
         self.line(f"br label %{head}")
         self.start(head)
+        # LLVM leaves out a call of a function that changes nothing, even where it never returns, and what is behind it
+        self.declare("llvm.sideeffect", "void @llvm.sideeffect()")
+        self.line("call void @llvm.sideeffect()")
         self.run(t.condition)
         flag = self.value(f"load i8, ptr {self.pointer(t.predicate)}")
         test = self.value(f"icmp ne i8 {flag}, 0")
