@@ -95,6 +95,32 @@ def test_a_kernel_reads_what_the_other_one_made() -> None:
     assert np.array_equal(evaluate(module, X, Y)[0], evaluate(parse(text), X, Y)[0])
 
 
+def test_what_one_op_gives_is_not_divided() -> None:
+    """A reduction of two arrays at once is one part: neither result can be computed later."""
+    text = f"""HloModule m
+pair {{
+  a = f32[] parameter(0) b = f32[] parameter(1) c = f32[] parameter(2) d = f32[] parameter(3)
+  s = f32[] add(a, c) m = f32[] maximum(b, d) ROOT t = (f32[], f32[]) tuple(s, m)
+}}
+kernel {{
+  p = f32[{SIZE},3] parameter(0)
+  n = f32[{SIZE},3] negate(p)
+  none = f32[] constant(0)
+  ROOT t = (f32[{SIZE}], f32[{SIZE}]) reduce(p, n, none, none), dimensions={{1}}, to_apply=pair
+}}
+ENTRY e {{
+  x = f32[{SIZE},3] parameter(0)
+  f = (f32[{SIZE}], f32[{SIZE}]) fusion(x), kind=kInput, calls=kernel
+  g0 = f32[{SIZE}] get-tuple-element(f), index=0
+  g1 = f32[{SIZE}] get-tuple-element(f), index=1
+  r0 = f32[{SIZE}] reverse(g0), dimensions={{0}}
+  r1 = f32[{SIZE}] reverse(g1), dimensions={{0}}
+  ROOT whole = (f32[{SIZE}], f32[{SIZE}]) tuple(r0, r1)
+}}"""
+    _, module, _ = temp(text, 0.5)
+    assert kernels(module) == 1
+
+
 TWICE = """  e = f32[4096] tanh(p)
   n = f32[4096] negate(e)
   s = f32[4096] multiply(e, e)

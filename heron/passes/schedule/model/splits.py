@@ -113,7 +113,7 @@ class _Search:
         if "backend_config" in i.extras or not joinable_outputs(i) or not all(is_tuple_op(u) for u in i.users):
             return False
         parts = root_parts(i.attrs["calls"])
-        if len(set(parts)) < len(parts) or any(is_given(r) for r in parts):
+        if len(set(parts)) < len(values) or any(is_given(r) for r in parts):  # fewer where one op gives several
             return False
         assert self.steps.flow is not None
         given = [self.steps.flow.at[o] for o in i.operands]
