@@ -8,8 +8,19 @@ from typing import Any
 
 import numpy as np
 
+from heron.errors import HeronError
 from heron.runtime.collectives import mpi
 from heron.runtime.executable import Executable, need_devices
+
+#: devices that one process runs: more would be threads and memory without end
+MOST = 4096
+
+
+def need_few(devices: int) -> None:
+    """Raise RUN089 for more devices than one process runs."""
+    if devices > MOST:
+        what = f"{devices} devices of the program cannot run in one process"
+        raise HeronError("RUN089", what, why=f"it runs at most {MOST}", hint="mpiexec over more processes")
 
 
 class DevicesExecutable(Executable):
@@ -23,8 +34,11 @@ class DevicesExecutable(Executable):
     def run(self, arrays: Seq[Any], *, donate: bool = False) -> list[np.ndarray]:
         """Run on global arrays, which are cut as the program's parameters are spread; global outputs.
 
-        Raises RUN086 for a program that does not say how its arrays are spread, and what `run_devices` raises.
+        Raises RUN086 for a program that does not say how its arrays are spread, RUN089 for more devices than one
+        process runs, and what `run_devices` raises.
         """
+        if not mpi.is_active():
+            need_few(self.devices)
         rows = self.spread.cut([np.asarray(a) for a in arrays])
         if not mpi.is_active():
             return self.spread.join(self.run_devices(rows))

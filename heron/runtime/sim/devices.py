@@ -9,7 +9,7 @@ import numpy as np
 
 from heron.errors import HeronError
 from heron.runtime.collectives import current
-from heron.runtime.collectives.executable import DevicesExecutable
+from heron.runtime.collectives.executable import DevicesExecutable, need_few
 from heron.runtime.executable import ProgramInfo
 from heron.runtime.sim.executable import Runner, SimExecutable
 from heron.runtime.thunks import Sequence as Steps
@@ -24,6 +24,7 @@ class SimDevices(DevicesExecutable):
     def __init__(self, info: ProgramInfo, sequence: Steps, runners: dict[str, Runner]) -> None:
         super().__init__(info)
         self.sequence, self.runners = sequence, runners
+        need_few(info.spread.devices)
         self.each = [SimExecutable(info, sequence, runners) for _ in range(info.spread.devices)]
 
     def launch(

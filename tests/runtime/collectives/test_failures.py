@@ -153,3 +153,11 @@ def test_no_threads_are_left_over() -> None:
 
 def test_many_launches() -> None:
     assert stress([compiled(1), compiled(2)], launches=6, callers=2) == 12
+
+
+@pytest.mark.parametrize("target", ["cpu", "sim:sm_90"])
+@pytest.mark.parametrize("header", ["replica_count=4294967296", "replica_count=65536, num_partitions=65536"])
+def test_more_devices_than_a_process_runs_are_refused(header: str, target: str) -> None:
+    module = heron.parse(f"HloModule m, {header}\nENTRY e {{ x = f32[3] parameter(0) ROOT r = f32[3] negate(x) }}")
+    with pytest.raises(HeronError, match="RUN089"):
+        heron.compile(module, target=target)(np.ones(3, np.float32))
