@@ -97,6 +97,38 @@ CASES = [
         2,
     ),
     ("SHLO004", body("%0 = stablehlo.bitcast_convert %a : (tensor<4x6xf32>) -> tensor<4x6xi1>"), "", 2),
+    *(
+        (
+            "SHLO006",
+            body(
+                f'%0 = "stablehlo.dot_general"(%a, %a) <{{dot_dimension_numbers = #stablehlo.dot<'
+                f"lhs_contracting_dimensions = [{number}], rhs_contracting_dimensions = [1]>}}> : "
+                "(tensor<4x6xf32>, tensor<4x6xf32>) -> tensor<4x4xf32>"
+            ),
+            "must be a list of integers",
+            2,
+        )
+        for number in ("1.0", "3.5", "true")
+    ),
+    (
+        "SHLO006",
+        body(
+            "%0 = stablehlo.dot_general %a, %a, contracting_dims = [1.5] x [1] : "
+            "(tensor<4x6xf32>, tensor<4x6xf32>) -> tensor<4x4xf32>"
+        ),
+        "two lists of dimensions",
+        2,
+    ),
+    (
+        "SHLO006",
+        body(
+            "%t = stablehlo.create_token : !stablehlo.token\n"
+            '%0:2 = "stablehlo.recv"(%t) <{channel_handle = #stablehlo.channel_handle<handle = 1.5, type = 3>, '
+            "is_host_transfer = true}> : (!stablehlo.token) -> (tensor<4x6xf32>, !stablehlo.token)"
+        ),
+        "an integer for handle",
+        3,
+    ),
     ("SHLO007", body("%0 = stablehlo.custom_call @f(%a) {x = " + "[" * 100 + "a"), "nested too deeply", 2),
     ("SHLO007", body('%0 = "stablehlo.if"(%a) ({ ' * 100), "nested too deeply", 0),
 ]

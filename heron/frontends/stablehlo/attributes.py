@@ -206,7 +206,11 @@ class Attributes(Cursor):
             self.expect(">")
             return dims
         if token.split(".")[0] in ("#stablehlo", "#mhlo", "#chlo"):
-            return self._structure(">", "<")
+            found = self._structure(">", "<")
+            for name, value in found.items():
+                if isinstance(value, tuple) and any(isinstance(v, float | bool) for v in value):
+                    self.fail("SHLO006", f"'{name}' of {token[:40]} must be a list of integers", first)
+            return found
         self.skip_balanced()
         return Text(self.source.slice(first, self.n - 1))
 

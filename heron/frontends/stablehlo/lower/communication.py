@@ -18,7 +18,10 @@ def _after_all(b: Block, op: Operation, operands: list[Instruction]) -> Instruct
 
 
 def _transfer(op: Operation) -> dict[str, Any]:
-    attrs: dict[str, Any] = {"channel_id": op.fields("channel_handle").get("handle", 1)}
+    handle = op.fields("channel_handle").get("handle", 1)
+    if not isinstance(handle, int):
+        op.wrong("channel_handle", "an integer for handle")
+    attrs: dict[str, Any] = {"channel_id": handle}
     if op.flag("is_host_transfer"):
         attrs["is_host_transfer"] = True
     if op.find("source_target_pairs") is not None:  # HLO has no attribute for them

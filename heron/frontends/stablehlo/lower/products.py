@@ -34,7 +34,8 @@ def _plain_dot(b: Block, op: Operation, operands: list[Instruction]) -> Instruct
 
 def _pair(op: Operation, name: str) -> tuple[tuple[int, ...], tuple[int, ...]]:
     value = op.attrs.get(name, ((), ()))
-    if not (isinstance(value, tuple) and len(value) == 2 and all(isinstance(v, tuple) for v in value)):
+    pair = isinstance(value, tuple) and len(value) == 2 and all(isinstance(v, tuple) for v in value)
+    if not pair or any(type(n) is not int for side in value for n in side):
         op.wrong(name, "two lists of dimensions, [0] x [1],")
     return value
 
