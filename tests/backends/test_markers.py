@@ -79,3 +79,21 @@ def test_what_was_to_wait_on_the_host(target: str) -> None:
     wanted = np.tanh(np.tanh(np.tanh(x)))
     np.testing.assert_allclose(h, wanted, rtol=1e-6)
     np.testing.assert_array_equal(g, -h)
+
+
+@pytest.mark.parametrize("effect", ["", ", custom_call_has_side_effect=true"])
+@pytest.mark.parametrize("target", ["evaluator", "cpu", "sim:sm_90"])
+def test_an_array_that_nobody_has_written(target: str, effect: str) -> None:
+    """XLA prints it for what a loop fills."""
+    module = heron.parse(f"""HloModule m
+ENTRY main {{
+  x = f32[1,3] parameter(0)
+  b = f32[2,3] custom-call(), custom_call_target="AllocateBuffer"{effect}
+  zero = s32[] constant(0)
+  one = s32[] constant(1)
+  u = f32[2,3] dynamic-update-slice(b, x, zero, zero)
+  ROOT v = f32[2,3] dynamic-update-slice(u, x, one, zero)
+}}""")
+    x = np.array([[1, 2, 3]], np.float32)
+    found = heron.evaluate(module, x)[0] if target == "evaluator" else heron.compile(module, target=target)(x)
+    np.testing.assert_array_equal(np.asarray(found), [[1, 2, 3], [1, 2, 3]])

@@ -8,12 +8,15 @@ import pytest
 from heron.errors import HeronError
 from heron.evaluator import evaluate
 from heron.evaluator.calls.table import known
+from heron.hlo.calls.markers import UNWRITTEN
 from heron.hlo.text import parse
 
 
 @pytest.mark.parametrize("operands", ["", "x", "x, y", "y, x, y"])
 @pytest.mark.parametrize("target", [t for t in known() if "heron" not in t])
 def test_wrong_operands_are_refused(target: str, operands: str) -> None:
+    if target == UNWRITTEN and not operands:
+        pytest.skip("it takes none")
     text = f'ROOT c = f32[5,1,2] custom-call({operands}), custom_call_target="{target}"'
     module = parse(f"HloModule m\nENTRY e {{ x = f32[3,2] parameter(0) y = s32[] parameter(1) {text} }}\n")
     with pytest.raises(HeronError):

@@ -8,7 +8,7 @@ import numpy as np
 
 from heron.evaluator.calls.table import evaluates
 from heron.hlo.calls import size_checks
-from heron.hlo.calls.markers import MARKERS
+from heron.hlo.calls.markers import MARKERS, UNWRITTEN
 from heron.hlo.ir.instruction import Instruction
 from heron.hlo.meaning import sorting
 from heron.hlo.meaning.dynamic_size import trimmed, within_bound
@@ -18,6 +18,12 @@ from heron.hlo.meaning.dynamic_size import trimmed, within_bound
 def top_k(i: Instruction, x: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """The largest elements of each line and their positions."""
     return sorting.top_k(x, i.operands[0].shape.element_type, i.shape.at((0,)).dims[-1], True)
+
+
+@evaluates(UNWRITTEN)
+def unwritten(i: Instruction) -> np.ndarray:
+    """An array of zero bytes."""
+    return np.zeros(i.shape.dims, i.shape.element_type.dtype)
 
 
 @evaluates("SliceToDynamic")

@@ -48,9 +48,12 @@ def _border_form(i: Instruction) -> str:
     return f"{into} -> {out}"
 
 
+#: an array that nobody has written yet: XLA prints it for what a loop fills slice by slice. Its bytes are zero here
+UNWRITTEN = "AllocateBuffer"
 #: markers that are left have no value to give; borders are for several devices
 CALLS = (
     Call("marker", tuple(MARKERS), any_order=True),
+    Call("unwritten", (UNWRITTEN,)),
     *(
         Call(
             name, (name,), _border_form,
@@ -60,6 +63,11 @@ CALLS = (
         for name in sorted(BORDERS)
     ),
 )  # fmt: skip
+
+
+def is_unwritten(i: Instruction) -> bool:
+    """Whether a custom call gives an array that nobody has written."""
+    return i.custom_call_target == UNWRITTEN and not i.operands and i.shape.is_array
 
 
 TO_HOST, TO_DEVICE = "MoveToHost", "MoveToDevice"

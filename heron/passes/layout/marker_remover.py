@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from heron.hlo.calls.markers import BORDERS, MARKERS, MARKING, TO_DEVICE, TO_HOST, is_identity, move_of
+from heron.hlo.calls.markers import BORDERS, MARKERS, MARKING, TO_DEVICE, TO_HOST, is_identity, is_unwritten, move_of
 from heron.hlo.ir.instruction import Instruction
 from heron.hlo.ir.module import Module
 from heron.passes.framework.base import Pass
 from heron.passes.framework.context import PassContext
 from heron.passes.framework.registry import register
+from heron.passes.rewriting.building import unwritten
 from heron.records import dataclass
 
 
@@ -18,7 +19,7 @@ class MarkerRemover(Pass):
 
     Shardings are read before, where there are several devices. With ``offload``, calls that move an array to the
     host's memory and back stay, in one form, for `host-offloader`, and copies between the two take this form;
-    without, such an array stays where it is computed.
+    without, such an array stays where it is computed. Arrays that nobody has written (AllocateBuffer) become zeros.
 
     c = f32[8] custom-call(f32[8] x), custom_call_target="annotate_device_placement", custom_call_has_side_effect=true
     ROOT n = f32[8] negate(c)
@@ -31,7 +32,8 @@ class MarkerRemover(Pass):
     offload: bool = False
 
     def run(self, module: Module, ctx: PassContext) -> bool:
-        changed = self.offload and _name_moves(module)
+        changed = _fill(module)
+        changed |= self.offload and _name_moves(module)
         found = [i for i in module.instructions() if i.opcode == "custom-call" and is_identity(i)]
         if module.num_partitions > 1:
             found = [i for i in found if i.custom_call_target not in BORDERS]
@@ -46,6 +48,19 @@ class MarkerRemover(Pass):
             why = f"{i.custom_call_target} changes no value: {MARKERS.get(i.custom_call_target, 'a part is the whole')}"
             ctx.decide(True, why, subject=i.name, object=value.name)
         return bool(found) or changed
+
+
+def _fill(module: Module) -> bool:
+    """Write arrays that nobody has written as zeros; whether there were any."""
+    found = [i for i in module.instructions() if i.opcode == "custom-call" and is_unwritten(i)]
+    for i in found:
+        home = i.parent
+        assert home is not None
+        i.drop_control_edges()
+        home.replace(i, unwritten(home, i.shape))
+        if i.parent is home:  # a call that is said to have an effect
+            home.remove(i)
+    return bool(found)
 
 
 def _name_moves(module: Module) -> bool:
