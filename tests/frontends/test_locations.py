@@ -43,6 +43,30 @@ def test_location(location: str, name: str, metadata: Metadata | None) -> None:
     assert (module.entry.root.name, module.entry.root.metadata) == (name, metadata)
 
 
+@pytest.mark.parametrize(
+    "location",
+    [
+        "#loc5",
+        '"a/b"',
+        '"kind:"(#loc3)',
+        '"a/b"(#loc1)',
+        '"x.py":1:2',
+        '"x.py":1:2 to :9',
+        '"x.py":1:2 to 5:9',
+        "callsite(#loc3 at #loc2)",
+        "callsite(#loc7 at #loc2)",
+    ],
+)
+def test_a_location_that_is_one_token_means_what_it_means_with_blanks(location: str) -> None:
+    function = """func.func @main(%a: tensor<f32>) -> tensor<f32> {{
+      %0 = stablehlo.negate %a : tensor<f32> loc({})
+      return %0 : tensor<f32>
+    }}
+    #loc7 = loc("no place")"""
+    whole, spaced = (parse(function.format(text) + ALIASES).entry.root for text in (location, f" {location} "))
+    assert (whole.name, whole.metadata) == (spaced.name, spaced.metadata)
+
+
 def test_the_kind_of_a_primitive_is_the_op_type() -> None:
     function = """func.func @main(%a: tensor<f32>) -> tensor<f32> {
       %0 = stablehlo.negate %a : tensor<f32> loc(#loc6)

@@ -18,6 +18,14 @@ END = hlo_lexer.END
 _SKIPPED = r"(?:\s++|//[^\n]*+)*+"
 _TENSOR = r"tensor<(?:[^<>]++|<(?:[^<>]++|<[^<>]*+>)*+>)*+>"
 _FLAT = r"tensor<[^<>]*+>"
+#: what is in the parentheses of nearly every location: ``#loc1``, ``"name"(#loc1)``, ``"file":3:4 to :9`` or
+#: ``callsite(#loc1 at #loc2)``
+LOCATION = (
+    r"(#loc\d*+)"
+    r'|"([^"\\\n]*+)"(?:\((#loc\d*+)\)|:(\d{1,18}+):(\d{1,18}+)(?: to (\d{1,18}+)?:(\d{1,18}+))?)?'
+    r"|callsite\((#loc\d*+) at (#loc\d*+)\)"
+)
+_LOCATION = re.sub(r"(?<!\\)\((?!\?)", "(?:", LOCATION)  # tokens have one group
 _TOKEN = (
     r"%[\w$.\-]++(?:#\d++)?"
     rf"|{_TENSOR}"
@@ -26,7 +34,7 @@ _TOKEN = (
     r"|array<[^<>]*+>"
     r"|\[[\d,\s\-]*+\]"  # integers
     r'|@?"(?:[^"\\\n]|\\.)*+"'
-    r"|loc\(#loc\d*+\)"
+    rf"|loc\((?:{_LOCATION})\)"
     r"|[@^][\w$.\-]++"
     r"|[#!]?[A-Za-z_](?:[\w$]|\.(?=\w))*+"  # a word, the name of an attribute or of a type
     r"|0x[0-9A-Fa-f]++"

@@ -6,15 +6,16 @@ operation. The file and line are those of the innermost frame. Places are read w
 
 from __future__ import annotations
 
-from dataclasses import replace
+import re
 
 from heron.frontends.stablehlo.cursor import Cursor
-from heron.frontends.stablehlo.lexer import Source
+from heron.frontends.stablehlo.lexer import LOCATION, Source
 from heron.frontends.stablehlo.syntax import plain
 from heron.hlo.ir.metadata import Metadata
 from heron.records import dataclass
 
 _MAX_FRAMES = 60
+_TOKEN = re.compile(rf"loc\((?:{LOCATION})\)")
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,7 +55,7 @@ class Locations(Cursor):
             return _origin(self._read(at))
         found = self._origins.get(token)
         if found is None:
-            found = self._origins[token] = _origin(self._alias(token[4:-1], at, 0))
+            found = self._origins[token] = _origin(self._token(at, 0))
         return found
 
     def _read(self, at: int, depth: int = 0) -> Place:
@@ -76,7 +77,7 @@ class Locations(Cursor):
                 self.fail("SHLO003", f"location '{name[:40]}' is not defined", at)
             token = self.tokens[place]
             if token[:4] == "loc(":
-                found = self._alias(token[4:-1], place, depth + 1)
+                found = self._token(place, depth + 1)
             elif token == "loc":
                 found = self._read(place, depth + 1)
             else:
@@ -84,16 +85,34 @@ class Locations(Cursor):
             self._places[name] = found
         return found
 
-    def _location(self, depth: int) -> Place:
-        """The text inside the parentheses."""
+    def _token(self, at: int, depth: int) -> Place:
+        """The location that token `at` is."""
+        self._check(depth)
+        parts = _TOKEN.fullmatch(self.tokens[at])
+        assert parts is not None
+        alias, name, inner, line, column, end_line, end_column, callee, caller = parts.groups()
+        if alias is not None:
+            return self._alias(alias, at, depth + 1)
+        if callee is not None:
+            found = self._alias(callee, at, depth + 1)
+            return found if found.file else _called(found, self._alias(caller, at, depth + 1))
+        if line is not None:
+            return Place("", "", name, int(line), int(column), int(end_line or line), int(end_column or 0))
+        return Place(name) if inner is None else _named(name, self._alias(inner, at, depth + 1))
+
+    def _check(self, depth: int) -> None:
         if depth > _MAX_FRAMES:
             self.fail("SHLO007", "this location is nested too deeply", why=f"the limit is {_MAX_FRAMES} levels")
+
+    def _location(self, depth: int) -> Place:
+        """The text inside the parentheses."""
+        self._check(depth)
         at, token = self.n, self.tokens[self.n]
         if token[:1] == '"':
             return self._named(depth)
-        if token[:5] == "loc(#":
+        if token[:4] == "loc(":
             self.n += 1
-            return self._alias(token[4:-1], at, depth + 1)
+            return self._token(at, depth + 1)
         if token == "loc":
             self.n += 1
             self.expect("(")
@@ -122,7 +141,7 @@ class Locations(Cursor):
         self.expect("at")
         caller = self._location(depth + 1)
         self.expect(")")
-        return replace(caller, op_name=callee.op_name, op_type=callee.op_type)
+        return _called(callee, caller)
 
     def _named(self, depth: int) -> Place:
         """``"name"``, ``"name"(location)`` or ``"file":line:column to :column``."""
@@ -133,9 +152,7 @@ class Locations(Cursor):
             return Place(op_name=name)
         inner = self._location(depth + 1)
         self.expect(")")
-        if name.endswith(":"):
-            return replace(inner, op_type=name[:-1])
-        return replace(inner, op_name=name)
+        return _named(name, inner)
 
     def _position(self, file: str) -> Place:
         line = self.integer()
@@ -160,6 +177,21 @@ class Locations(Cursor):
             found.append(self._location(depth + 1))
         self.expect("]")
         return next((p for p in found if p.file), found[0])
+
+
+def _named(name: str, place: Place) -> Place:
+    """The place under a name, which is the kind of a primitive or the path of scopes."""
+    named = (place.op_name, name[:-1]) if name.endswith(":") else (name, place.op_type)
+    return Place(*named, *_span(place))
+
+
+def _called(callee: Place, caller: Place) -> Place:
+    """The callee's name at the caller's place."""
+    return Place(callee.op_name, callee.op_type, *_span(caller))
+
+
+def _span(place: Place) -> tuple[str, int, int, int, int]:
+    return place.file, place.line, place.column, place.end_line, place.end_column
 
 
 def _origin(place: Place) -> Origin:

@@ -10,6 +10,8 @@ from __future__ import annotations
 
 import re
 from bisect import bisect_left
+from collections.abc import Iterator
+from itertools import islice
 from typing import ClassVar, NoReturn
 
 from heron.errors import HeronError, Span
@@ -67,13 +69,17 @@ class Source:
         self.text, self.filename = text, filename
         self.tokens: list[str] = self.pattern.findall(text)
         self.tokens += [END] * _LOOKAHEAD
-        self._starts: list[int] | None = None
+        self._starts: list[int] = []
+        self._matches: Iterator[re.Match[str]] | None = None
 
     def start(self, n: int) -> int:
-        """Offset of token `n`."""
-        if self._starts is None:
-            self._starts = [m.start(1) for m in self.pattern.finditer(self.text)]
-            self._starts += [len(self.text)] * _LOOKAHEAD
+        """Offset of token `n`. The text is lexed again only as far as that: what asks is often near its beginning."""
+        missing = n + 1 - len(self._starts)
+        if missing > 0:
+            if self._matches is None:
+                self._matches = self.pattern.finditer(self.text)
+            self._starts += [m.start(1) for m in islice(self._matches, missing)]
+            self._starts += [len(self.text)] * (n + 1 - len(self._starts))
         return self._starts[n]
 
     def end(self, n: int) -> int:
@@ -86,9 +92,8 @@ class Source:
 
     def join(self, n: int, end: int) -> None:
         """Make the text from token `n` up to offset `end` one token, which may end amid another."""
-        first = self.start(n)
-        starts = self._starts
-        assert starts is not None
+        self.start(len(self.tokens) - 1)  # of all tokens, since what is behind may change
+        first, starts = self.start(n), self._starts
         after = bisect_left(starts, end, n)
         if self.end(after - 1) > end:  # what follows are other tokens, then
             found = list(self.pattern.finditer(self.text, end))
