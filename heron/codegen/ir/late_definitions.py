@@ -9,7 +9,7 @@ It works on the dialects that are imported afterwards, and must therefore come a
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from threading import RLock
 from typing import TYPE_CHECKING, Any
@@ -58,7 +58,7 @@ with _methods_when_called():
     from xdsl.dialects.builtin import UNKNOWN_LOC
     from xdsl.irdl.declarative_assembly_format import FormatProgram
 
-from heron.codegen.ir.quick_ops import without_defaults  # noqa: E402  xDSL is to be imported first
+from heron.codegen.ir.quick_ops import settled, with_defaults, without_defaults  # noqa: E402  xDSL is to be imported first
 
 _read = FormatProgram.from_str
 _LOCK = RLock()
@@ -92,7 +92,7 @@ def define_late(cls: type[IRDLOperation]) -> type[IRDLOperation]:
 
     Every way to an op of the class does: making it, copying it, parsing it.
     """
-    if cls.__post_init__ is without_defaults:  # that of a class above
+    if cls.__post_init__ in settled:  # that of a class above
         cls.__post_init__ = IRDLOperation.__post_init__
     _LATE[cls] = {name: value for name, value in cls.__dict__.items() if name not in ("__dict__", "__weakref__")}
     traits: list[OpTraits] = [c.__dict__["traits"] for c in cls.__mro__ if "traits" in c.__dict__]
@@ -115,15 +115,19 @@ def _defined(cls: type[IRDLOperation]) -> type[IRDLOperation]:
             found = operations.get_accessors_from_op_def(definition, getattr(owner, "verify_", None))
             for name in sorted(found, key=lambda name: name == "get_irdl_definition"):
                 setattr(owner, name, found[name])
-            if owner.__post_init__ is IRDLOperation.__post_init__ and not _has_defaults(definition):
-                owner.__post_init__ = without_defaults
+            if owner.__post_init__ is IRDLOperation.__post_init__:
+                owner.__post_init__ = _settle(definition)
             del _LATE[owner]
     return cls
 
 
-def _has_defaults(definition: OpDef) -> bool:
-    """Whether making an op adds properties or attributes of its own to it: xDSL looks each time."""
-    return any(d.default_value is not None for d in (*definition.properties.values(), *definition.attributes.values()))
+def _settle(definition: OpDef) -> Callable[..., None]:
+    """The function that adds defaults of properties and attributes to a new op: xDSL looks for them each time."""
+    properties, attributes = (
+        {name: d.default_value for name, d in defined.items() if d.default_value is not None}
+        for defined in (definition.properties, definition.attributes)
+    )
+    return with_defaults(properties, attributes) if properties or attributes else without_defaults
 
 
 def undefined() -> list[type]:

@@ -6,16 +6,21 @@ Python and in checks of what cannot be. Importing this puts the functions here i
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from xdsl.ir import Attribute, Block, Operation, OpResult, Region, SSAValue, Use, core
 from xdsl.ir.core import SSAValues
 
-_new, _item = object.__new__, tuple.__getitem__
+_new, _tuple, _item = object.__new__, tuple.__new__, tuple.__getitem__
 _post_init = Operation.__post_init__
-_attach = Block._attach_op
+_attach, _append, _insert_before = Block._attach_op, Block.add_op, Block.insert_op_before
 _erase_value = SSAValue.erase
+_NOWHERE = core._unknown_loc()
+
+
+#: the functions that end the making of an op of a defined class
+settled: set[Callable[..., None]] = set()
 
 
 def without_defaults(op: Operation) -> None:
@@ -23,14 +28,35 @@ def without_defaults(op: Operation) -> None:
     Operation.__post_init__(op)  # xDSL's implicit builder puts itself there for a while
 
 
+settled.add(without_defaults)
+
+
+def with_defaults(properties: Mapping[str, Attribute], attributes: Mapping[str, Attribute]) -> Callable[..., None]:
+    """The rest of making an op of a class whose properties and attributes have these defaults."""
+
+    def settle(op: Operation) -> None:
+        for name, value in properties.items():
+            op.properties.setdefault(name, value)
+        for name, value in attributes.items():
+            op.attributes.setdefault(name, value)
+        Operation.__post_init__(op)
+
+    settled.add(settle)
+    return settle
+
+
 def _take(op: Operation, operands: Sequence[SSAValue]) -> None:
     """Have an op without operands use these."""
-    op._operands = given = SSAValues(operands)
+    op._operands = given = _tuple(SSAValues, operands)
     uses: list[Use] = []
-    for n, value in enumerate(given):
+    for value in given:
         use: Any = _new(Use)
-        use._operation, use._index = op, n
-        _add(value, use)
+        use._operation, use._index = op, len(uses)
+        first = value.first_use
+        if first is not None:
+            use._next_use = first
+            first._prev_use = use
+        value.first_use = use
         uses.append(use)
     op._operand_uses = tuple(uses)
 
@@ -43,15 +69,8 @@ def _add(value: SSAValue, use: Use) -> None:
     value.first_use = use
 
 
-def _result(op: Operation, index: int, type_: Attribute) -> OpResult:
-    value: Any = _new(OpResult)
-    value._type, value.op, value.index = type_, op, index
-    return value
-
-
 def _init(
     self: Operation,
-    *,
     operands: Sequence[SSAValue] = (),
     result_types: Sequence[Attribute] = (),
     properties: Mapping[str, Attribute] = {},  # noqa: B006  it is copied
@@ -60,13 +79,19 @@ def _init(
     successors: Sequence[Block] = (),
     regions: Sequence[Region] = (),
 ) -> None:
-    """`Operation.__init__`."""
+    """`Operation.__init__`, which takes these by name alone."""
     if operands:
         _take(self, operands)
     if result_types:
-        self.results = SSAValues([_result(self, n, type_) for n, type_ in enumerate(result_types)])
-    self.properties, self.attributes = dict(properties), dict(attributes)
-    self.location = core._unknown_loc() if location is None else location
+        made: list[Any] = []
+        for type_ in result_types:
+            value: Any = _new(OpResult)
+            value._type, value.op, value.index = type_, self, len(made)
+            made.append(value)
+        self.results = _tuple(SSAValues, made)
+    self.properties = {**properties}
+    self.attributes = {**attributes} if attributes else {}
+    self.location = _NOWHERE if location is None else location
     if successors:
         self.successors = list(successors)
     for region in regions:
@@ -75,10 +100,20 @@ def _init(
         self.__post_init__()
 
 
-def _create(cls: type[Operation], **parts: Any) -> Operation:
+def _create(
+    cls: type[Operation],
+    *,
+    operands: Sequence[SSAValue] = (),
+    result_types: Sequence[Attribute] = (),
+    properties: Mapping[str, Attribute] = {},  # noqa: B006
+    attributes: Mapping[str, Attribute] = {},  # noqa: B006
+    location: Any = None,
+    successors: Sequence[Block] = (),
+    regions: Sequence[Region] = (),
+) -> Operation:
     """`Operation.create`."""
-    op = cls.__new__(cls)
-    _init(op, **parts)
+    op = _new(cls)
+    _init(op, operands, result_types, properties, attributes, location, successors, regions)
     return op
 
 
@@ -125,6 +160,28 @@ def _attach_op(self: Block, operation: Operation) -> None:
     operation.parent = self
 
 
+def _add_op(self: Block, operation: Operation) -> None:
+    """`Block.add_op`: it is linked to the last one without a look at what is behind that."""
+    last = self._last_op
+    if last is None:
+        _append(self, operation)
+        return
+    _attach_op(self, operation)
+    operation._prev_op, operation._next_op = last, None
+    last._next_op = self._last_op = operation
+
+
+def _insert_op_before(self: Block, new_op: Operation, existing_op: Operation) -> None:
+    """`Block.insert_op_before`."""
+    before = existing_op._prev_op
+    if before is None or existing_op.parent is not self:
+        _insert_before(self, new_op, existing_op)
+        return
+    _attach_op(self, new_op)
+    new_op._prev_op, new_op._next_op = before, existing_op
+    before._next_op = existing_op._prev_op = new_op
+
+
 def _install() -> None:
     puts: Any = Operation
     puts.__init__, puts.create = _init, classmethod(_create)
@@ -134,7 +191,7 @@ def _install() -> None:
     puts = SSAValue
     puts.replace_all_uses_with, puts.erase = _replace_all_uses_with, _erase
     puts = Block
-    puts._attach_op = _attach_op
+    puts._attach_op, puts.add_op, puts.insert_op_before = _attach_op, _add_op, _insert_op_before
     for kind in (SSAValue, Use, core._IRNode):  # they are themselves alone, which xDSL tells in Python
         puts = kind
         puts.__hash__, puts.__eq__ = object.__hash__, object.__eq__

@@ -7,9 +7,10 @@ import subprocess
 import sys
 from concurrent.futures import ThreadPoolExecutor
 
+import pytest
 from xdsl.ir import Operation
 
-from heron.codegen.ir import late_definitions
+from heron.codegen.ir import late_definitions, quick_ops
 from heron.codegen.ir.dialects.context import parse_kernel
 
 LOADED = """
@@ -114,3 +115,22 @@ def test_implicit_terminators_are_made_also_of_ops_that_are_defined() -> None:
     for _ in range(3):  # the first one has xDSL define scf.yield
         loop = next(op for op in parse_kernel(text).walk() if op.name == "scf.for")
         assert [op.name for op in loop.regions[0].block.ops] == ["scf.yield"]
+
+
+@pytest.mark.parametrize("is_given", [False, True])
+def test_ops_have_the_defaults_of_xdsl(is_given: bool) -> None:
+    from xdsl.dialects import arith
+    from xdsl.irdl import IRDLOperation
+
+    given = {"fastmath": arith.FastMathFlagsAttr("fast")} if is_given else {}
+    found = 0
+    for cls in vars(arith).values():
+        if isinstance(cls, type) and issubclass(cls, IRDLOperation) and "name" in vars(cls):
+            for _ in range(2):  # the first defines the class
+                made, plain = cls.create(properties=given), object.__new__(cls)
+                plain.properties, plain.attributes = dict(given), {}
+                IRDLOperation.__post_init__(plain)
+                assert (made.properties, made.attributes) == (plain.properties, plain.attributes)
+                found += made.properties != given
+            assert cls.__post_init__ in quick_ops.settled
+    assert found > 5

@@ -28,7 +28,8 @@ def _as_written() -> ModuleType:
 PLAIN = _as_written()
 NUMBERS = st.integers(0, 99)
 MOVES = st.lists(
-    st.tuples(st.sampled_from(["make", "give", "set", "replace", "erase"]), NUMBERS, NUMBERS, NUMBERS), max_size=40
+    st.tuples(st.sampled_from(["make", "insert", "give", "set", "replace", "erase"]), NUMBERS, NUMBERS, NUMBERS),
+    max_size=40,
 )
 
 
@@ -44,6 +45,10 @@ def play(ir: Any, moves: list[tuple[str, int, int, int]]) -> list[Any]:
             op = kind.create(operands=[one, other, one][: c % 4], result_types=[INDEX] * (c % 3), attributes={})
             ops.append(op)
             block.add_op(op)
+        elif move == "insert" and ops:
+            op = kind.create(operands=[one], result_types=[INDEX])
+            block.insert_op_before(op, ops[c % len(ops)])
+            ops.insert(b % len(ops), op)
         elif move == "give" and ops:
             ops[c % len(ops)].operands = (one, *ops[c % len(ops)].operands[:2], other)[: a % 5]
         elif move == "set" and ops and len(ops[c % len(ops)].operands):
@@ -60,7 +65,17 @@ def play(ir: Any, moves: list[tuple[str, int, int, int]]) -> list[Any]:
     number = {id(v): n for n, v in enumerate(values)}
     place = {id(op): n for n, op in enumerate(ops)}
     assert all(type(op.operands[:1]) is ir.SSAValues and op in block.ops for op in ops)
+    forward, backward, op = [], [], block.first_op
+    while op is not None:
+        forward.append(place[id(op)])
+        op = op.next_op
+    op = block.last_op
+    while op is not None:
+        backward.insert(0, place[id(op)])
+        op = op.prev_op
+    assert forward == backward
     return [
+        forward,
         [[number.get(id(o), -1) for o in op.operands] for op in ops],
         [[(place[id(u.operation)], u.index) for u in v.uses] for v in values],
         [(v.name_hint, type(v).__name__, v.index) for v in values],
@@ -79,6 +94,8 @@ def test_what_xdsl_refuses() -> None:
     block.add_op(op)
     with pytest.raises(ValueError, match="already attached"):
         Block().add_op(op)
+    with pytest.raises(ValueError, match="not in current block"):
+        Block().insert_op_before(type("Op", (Operation,), {"name": "test.op"}).create(), op)
     op.detach()
     with pytest.raises(ValueError, match="contained in the operation"):
         op.regions[0].block.add_op(op)
