@@ -31,9 +31,19 @@ def _methods_when_called() -> Iterator[None]:
 
 with _methods_when_called():
     from xdsl import irdl
-    from xdsl.ir import OpTraits, ParametrizedAttribute, TypedAttribute, core
+    from xdsl.ir import Attribute, Data, OpTraits, ParametrizedAttribute, TypedAttribute, core
     from xdsl.irdl import IRDLOperation, OpDef, ParamAttrDef, attributes, operations
     from xdsl.utils.runtime_final import runtime_final
+
+
+def _kept_hash(self: Attribute) -> int:
+    """The hash of an attribute, worked out once: types are parts of nearly all keys. (xDSL hashes what is in it.)"""
+    try:
+        return self._hash  # type: ignore[attr-defined]
+    except AttributeError:
+        found = hash((type(self), self.data if isinstance(self, Data) else self.parameters))  # type: ignore[attr-defined]
+        object.__setattr__(self, "_hash", found)
+        return found
 
 
 def define_attribute_late(cls: type[ParametrizedAttribute]) -> type[ParametrizedAttribute]:
@@ -50,9 +60,12 @@ def define_attribute_late(cls: type[ParametrizedAttribute]) -> type[Parametrized
     cls.get_irdl_definition = classmethod(definition)  # type: ignore[assignment]
     if issubclass(cls, TypedAttribute):
         cls.get_type_index = classmethod(type_index)  # type: ignore[attr-defined]
+    if "__hash__" not in cls.__dict__:
+        cls.__hash__ = _kept_hash  # type: ignore[assignment]
     return runtime_final(records.dataclass(frozen=True, init=False)(cls))
 
 
+Data.__hash__ = _kept_hash  # type: ignore[assignment]
 attributes.irdl_param_attr_definition = define_attribute_late  # type: ignore[assignment]
 with _methods_when_called():
     from xdsl.dialects.builtin import UNKNOWN_LOC

@@ -7,6 +7,7 @@ Python and in checks of what cannot be. Importing this puts the functions here i
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from operator import attrgetter
 from typing import Any
 
 from xdsl.ir import Attribute, Block, Operation, OpResult, Region, SSAValue, Use, core
@@ -130,6 +131,22 @@ def _value_at(self: SSAValues, at: Any) -> Any:
     return SSAValues(found) if type(found) is tuple else found
 
 
+def _put_at(self: SSAValues, at: int, value: SSAValue) -> None:
+    """`OpOperands.__setitem__`, of the operands that an op has now; a use of one of them tells the op."""
+    use = self[at].first_use
+    while use is not None:
+        op = use._operation
+        if op._operands is self and use is op._operand_uses[at]:
+            self[at].remove_use(use)
+            _add(value, use)
+            operands = list(self)
+            operands[at] = value
+            op._operands = _tuple(SSAValues, operands)
+            return
+        use = use._next_use
+    raise ValueError("no op has these operands any more")
+
+
 def _replace_all_uses_with(self: SSAValue, value: SSAValue) -> None:
     """`SSAValue.replace_all_uses_with`."""
     if value is self:
@@ -185,10 +202,12 @@ def _insert_op_before(self: Block, new_op: Operation, existing_op: Operation) ->
 def _install() -> None:
     puts: Any = Operation
     puts.__init__, puts.create = _init, classmethod(_create)
-    puts.operands = property(Operation.operands.fget, _set_operands)
+    puts.operands = property(attrgetter("_operands"), _set_operands)  # xDSL makes a view each time
+    puts.next_op, puts.prev_op = property(attrgetter("_next_op")), property(attrgetter("_prev_op"))
     puts = SSAValues
-    puts.__getitem__ = _value_at
+    puts.__getitem__, puts.__setitem__ = _value_at, _put_at
     puts = SSAValue
+    puts.type = property(attrgetter("_type"))
     puts.replace_all_uses_with, puts.erase = _replace_all_uses_with, _erase
     puts = Block
     puts._attach_op, puts.add_op, puts.insert_op_before = _attach_op, _add_op, _insert_op_before
