@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from dataclasses import field
 
-from heron.analysis.cost.code_size import CodeLimit, Places, code_at, op_code, places_of
+from heron.analysis.cost.code_size import CodeLimit, Places, places_of
 from heron.analysis.cost.reuse import evaluations_of, is_guarded
 from heron.hlo.facts import updates_operand
 from heron.hlo.ir.instruction import Instruction
@@ -24,13 +24,15 @@ class Group:
     """One kernel: its ``root`` and all it computes, `root` included.
 
     ``evaluations[i]``: how many elements of member `i` the kernel computes; more than `i` has when some are computed
-    again for several readers. ``inputs``: what it reads from memory. ``places``: where each member is computed, which
-    makes ``code`` LLVM instructions; ``is_full``: something was refused because that would be too many. ``lanes``:
-    elements it computes side by side. ``guarded``: members computed only where a condition holds.
+    again for several readers. ``code_of``: LLVM instructions for one element. ``inputs``: what it reads from memory.
+    ``places``: where each member is computed, which makes ``code`` LLVM instructions; ``is_full``: something was
+    refused because that would be too many. ``lanes``: elements it computes side by side. ``guarded``: members computed
+    only where a condition holds.
     """
 
     root: Instruction
     limit: CodeLimit
+    code_of: Callable[[Instruction], float]
     evaluations: dict[Instruction, float] = field(default_factory=dict)
     inputs: dict[Instruction, None] = field(default_factory=dict)
     places: dict[Instruction, Places] = field(default_factory=dict)
@@ -47,11 +49,11 @@ class Group:
         self._one_place.has_gathers = self.root.opcode == "gather"
 
     @staticmethod
-    def of(root: Instruction, limit: CodeLimit) -> Group:
+    def of(root: Instruction, limit: CodeLimit, code_of: Callable[[Instruction], float]) -> Group:
         """The kernel of `root` alone."""
         size = (root.shape.tuple_shapes or (root.shape,))[0].num_elements
-        inputs, code = dict.fromkeys(root.operands), op_code(root, limit)
-        return Group(root, limit, {root: float(size)}, inputs, {root: {None: 1}}, code, lanes=_lanes(root))
+        inputs, code = dict.fromkeys(root.operands), code_of(root)
+        return Group(root, limit, code_of, {root: float(size)}, inputs, {root: {None: 1}}, code, lanes=_lanes(root))
 
     def __contains__(self, i: Instruction) -> bool:
         return i in self.evaluations
@@ -64,7 +66,7 @@ class Group:
         if is_guarded(i, users, self.guarded):
             self.guarded.add(i)
         places = self.places[i] = self.places_at(i, users)
-        self.code += code_at(i, places, self.limit)
+        self.code += self.code_of(i) * sum(places.values())
         self.inputs.pop(i, None)
         for operand in i.operands:
             if operand not in self.evaluations:
@@ -119,7 +121,7 @@ class Group:
         """
         places = self.places_at(i, users)
         apart = sum(copies for place, copies in places.items() if isinstance(place, tuple))
-        return self.code + code_at(i, places, self.limit) + (apart * below(i) if apart else 0.0)
+        return self.code + self.code_of(i) * sum(places.values()) + (apart * below(i) if apart else 0.0)
 
 
 def _lanes(root: Instruction) -> float:

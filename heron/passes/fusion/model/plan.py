@@ -52,6 +52,9 @@ class Planner:
         self._old: dict[Instruction, set[Instruction]] = {}
         self._sums: dict[tuple[Instruction, Measure], float] = {}
         self._codes: dict[Instruction, float] = {}
+        self._near: dict[Instruction, list[Instruction]] = {}
+        self._flops: dict[Instruction, float] = {}
+        self._nothing: dict[Instruction, bool] = {}
 
     def plan(self, c: Computation) -> list[Group]:
         """The kernels of `c`, producers first; single instructions too."""
@@ -70,7 +73,7 @@ class Planner:
         if takes:
             self._takes.add(i)
         if takes or is_emitted(i):
-            self.groups[i] = Group.of(i, self.limits.code)
+            self.groups[i] = Group.of(i, self.limits.code, self._code_of)
 
     def _is_producer(self, i: Instruction) -> bool:
         return is_producer(i) or self._multiplies(i)
@@ -138,7 +141,7 @@ class Planner:
         before = separate(self.machine, i, len(counts))
         after = sum(inside(self.machine, i, counts)) + self._repeated(i, counts, groups)
         names = ", ".join([g.root.name for g in groups])
-        if after > before and not made_of_nothing(i):
+        if after > before and not self._is_nothing(i):
             times = sum(n for _, n in counts) / max(1, i.shape.num_elements)
             self.tell(False, f"would be computed {times:.3g} times per element", i, names, before, after)
             self._into_some(i, counts, None, groups)
@@ -159,9 +162,9 @@ class Planner:
         ``counts``, ``readers``: as in `_into_some`."""
         again = sum(n for _, n in counts) - i.shape.num_elements * len(counts)
         called = sum(n for group, n in counts if group.copies_of(i, readers[group]) > 1)
-        if again <= 0 and not called or made_of_nothing(i):
+        if again <= 0 and not called or self._is_nothing(i):
             return 0.0
-        work = element_flops(i) + self._below(i, element_flops)
+        work = self._flops_of(i) + self._below(i, self._flops_of)
         cost = max(again, 0.0) * work / self.machine.flops_per_byte
         if called and self._code_below(i) > _MOST_INLINE:
             cost += called * (LANES - 1) * work / self.machine.flops_per_byte
@@ -200,6 +203,18 @@ class Planner:
             code = self._codes[i] = op_code(i, self.limits.code)
         return code
 
+    def _flops_of(self, i: Instruction) -> float:
+        flops = self._flops.get(i)
+        if flops is None:
+            flops = self._flops[i] = element_flops(i)
+        return flops
+
+    def _is_nothing(self, i: Instruction) -> bool:
+        found = self._nothing.get(i)
+        if found is None:
+            found = self._nothing[i] = made_of_nothing(i)
+        return found
+
     def _is_long(self, i: Instruction) -> bool:
         """Whether an element of `i`, or of what it is a view of, takes more code than LLVM copies."""
         while is_view(i):
@@ -215,13 +230,22 @@ class Planner:
 
     def _sum_below(self, i: Instruction, measure: Measure) -> float:
         total, seen, stack = 0.0, {i}, [i]
-        while stack and total < self.limits.code.most:
-            for o in stack.pop().operands:
-                if o not in seen and o.op.is_elementwise and o.shape.dims == i.shape.dims and is_producer(o):
+        most, known = self.limits.code.most, self._near
+        while stack and total < most:
+            x = stack.pop()
+            for o in known[x] if x in known else self._at_its_index(x):
+                if o not in seen:
                     seen.add(o)
                     stack.append(o)
                     total += measure(o)
         return total
+
+    def _at_its_index(self, i: Instruction) -> list[Instruction]:
+        """The operands that an element of `i` is computed from at its own index, if that is done where it is read."""
+        dims = i.shape.dims
+        near = [o for o in i.operands if o.op.is_elementwise and o.shape.dims == dims and is_producer(o)]
+        self._near[i] = near
+        return near
 
     def _tell_needed(self, i: Instruction, needs: Instruction) -> None:
         self.tell(False, f"'{needs.name}' ({needs.opcode}) needs it in memory", i, needs.name, None, None)
@@ -242,7 +266,7 @@ class Planner:
         if i in self._reads_old(group.root):
             return "it is computed from what the kernel overwrites"
         most = self.limits.code.most
-        if not (made_of_nothing(i) or _spreads_number(i) or _reads_stored(i)) and (
+        if not (self._is_nothing(i) or _spreads_number(i) or _reads_stored(i)) and (
             group.is_full or group.code_with(i, users, self._code_below) > most
         ):
             group.is_full = True  # what comes next stays out, too: the kernel ends at values that lie side by side
