@@ -16,7 +16,7 @@ from functools import cache
 from pathlib import Path
 
 from heron import files
-from heron.codegen.llvm.optimize import LOCK, binding
+from heron.codegen.llvm.optimize import LOCK, binding, binding_for_gpus
 from heron.errors import HeronError
 
 FILE = "libdevice.10.bc"
@@ -87,7 +87,7 @@ def bitcode(name: str) -> bytes:
 
 
 def _extract(name: str) -> bytes:
-    llvm = binding()
+    llvm = binding_for_gpus()
     module = llvm.parse_bitcode(_whole())
     names = {f.name for f in module.functions}
     if name not in names:

@@ -13,7 +13,7 @@ from functools import cache
 from typing import Any
 
 from heron.codegen.llvm import libdevice
-from heron.codegen.llvm.optimize import LOCK, Clock, binding, parse, run_pipeline
+from heron.codegen.llvm.optimize import LOCK, Clock, binding, binding_for_gpus, parse, run_pipeline
 from heron.errors import HeronError
 from heron.records import dataclass
 from heron.runtime.object_code import Timing
@@ -41,7 +41,7 @@ def machine(sm: str, level: int, features: str) -> Any:
     version = PTX_VERSIONS.get(int(match.group(1)))
     if not features and version is not None and not sm.endswith(("a", "f")):
         features = f"+ptx{version}"
-    target = binding().Target.from_triple(TRIPLE)
+    target = binding_for_gpus().Target.from_triple(TRIPLE)
     # 3 would number values anew after addresses were split: it takes longer and makes no kernel's code better
     return target.create_target_machine(cpu=sm, features=features, opt=min(level, 2))
 

@@ -23,7 +23,7 @@ LOCK = threading.RLock()  # llvmlite has one global lock; ours also guards our o
 
 @cache
 def binding() -> ModuleType:
-    """llvmlite.binding with its targets initialised. Raises LLVM010 when llvmlite is missing or too old."""
+    """llvmlite.binding with this machine's target initialised. Raises LLVM010 when llvmlite is missing or too old."""
     try:
         import llvmlite
         import llvmlite.binding as llvm
@@ -36,8 +36,9 @@ def binding() -> ModuleType:
             why="heron writes LLVM 22 IR",
             hint="pip install 'llvmlite>=0.50'",
         )
-    llvm.initialize_all_targets()
-    llvm.initialize_all_asmprinters()
+    # all targets would be more passes in its registry, which LLVM goes through again and again for every module
+    llvm.initialize_native_target()
+    llvm.initialize_native_asmprinter()
     llvm.initialize_native_asmparser()
     # Loop strength reduction takes every sum that an induction variable goes into for an address: on long integer code
     # (a random number generator's rounds) it takes 18 times as long as all the rest of code generation. Addresses here
@@ -46,6 +47,15 @@ def binding() -> ModuleType:
     # Loops that compute a checksum bit by bit would become lookups. The search for them follows each path through the
     # selects of any loop of known length: a reduction by atan2 of 8-bit floats took it minutes.
     llvm.set_option("heron", "-disable-loop-idiom-hashrecognize")
+    return llvm
+
+
+@cache
+def binding_for_gpus() -> ModuleType:
+    """llvmlite.binding with the targets of other machines, too. Raises LLVM010."""
+    llvm = binding()
+    llvm.initialize_all_targets()
+    llvm.initialize_all_asmprinters()
     return llvm
 
 
