@@ -16,14 +16,32 @@ from heron.records import dataclass
 
 @dataclass(slots=True, eq=False)
 class Cluster:
-    """Kernels (fusions or single ops) in order of execution, what they read that none of them computes, the bytes of
-    both, and the LLVM instructions they become together."""
+    """Kernels (fusions or single ops) in order of execution, what they read that none of them computes, and the bytes
+    of both."""
 
     nodes: list[Instruction]
     instructions: int
-    code: float
+    limit: CodeLimit
     inputs: dict[Instruction, None] = field(default_factory=dict)
     bytes: int = 0
+    _code: float | None = None
+
+    @property
+    def code(self) -> float:
+        """The LLVM instructions they become together, counted when asked for: most kernels come to no such question."""
+        if self._code is None:
+            self._code = sum(fusion_code(i, self.limit) for i in self.nodes)
+        return self._code
+
+    def take(self, other: Cluster) -> None:
+        """Join the kernels of `other`, which run later."""
+        self._code = self.code + other.code
+        self.nodes += other.nodes
+        self.instructions += other.instructions
+        self.inputs |= other.inputs
+        inside = set(self.nodes)
+        self.inputs = {i: None for i in self.inputs if i not in inside}
+        self.bytes = bytes_of(self.nodes) + bytes_of(self.inputs)
 
 
 class Clusters:
@@ -36,7 +54,7 @@ class Clusters:
         for i in nodes:
             size = len(i.attrs["calls"]) if i.opcode == "fusion" else 1
             inputs = dict.fromkeys(map(source, i.operands))
-            self.of[i] = Cluster([i], size, fusion_code(i, limit), inputs, bytes_of((i, *inputs)))
+            self.of[i] = Cluster([i], size, limit, inputs, bytes_of((i, *inputs)))
 
     def clusters(self) -> list[Cluster]:
         return list(dict.fromkeys(self.of.values()))
@@ -57,13 +75,7 @@ class Clusters:
         if self.reach.reaches(b, a):
             one, two = two, one
         self.reach.fuse(a, b)
-        one.nodes += two.nodes
-        one.instructions += two.instructions
-        one.code += two.code
-        one.inputs |= two.inputs
-        inside = set(one.nodes)
-        one.inputs = {i: None for i in one.inputs if i not in inside}
-        one.bytes = bytes_of(one.nodes) + bytes_of(one.inputs)
+        one.take(two)
         for node in two.nodes:
             self.of[node] = one
 
