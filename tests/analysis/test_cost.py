@@ -264,3 +264,30 @@ def test_kernels_that_differ_in_names_cost_the_same(target: str) -> None:
     assert len(set(compilation.alike.values())) < len(compilation.alike)
     scheduled, machine = compilation.scheduled, compilation.target
     assert program_cost(scheduled, machine, compilation.alike) == program_cost(scheduled, machine)
+
+
+def test_a_cost_that_is_kept_follows_names_and_bodies() -> None:
+    text = """
+    HloModule kept
+
+    body {
+      p = f32[64] parameter(0)
+      q = f32[64] parameter(1)
+      ROOT r = f32[64] add(p, q)
+    }
+
+    ENTRY e {
+      x = f32[64] parameter(0)
+      y = f32[64] parameter(1)
+      ROOT f = f32[64] fusion(x, y), kind=kLoop, calls=body
+    }
+    """
+    fusion = parse(text).entry.root
+    before = kernel_cost(fusion)
+    x, y = fusion.operands
+    fusion.set_operands((y, x))
+    assert [r.operand for r in before.reads] == ["x", "y"]
+    assert [r.operand for r in kernel_cost(fusion).reads] == ["y", "x"]
+    body = fusion.calls
+    body.replace(body.root, body.add("power", body.parameters))
+    assert kernel_cost(fusion).flops > 4 * before.flops

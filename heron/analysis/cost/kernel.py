@@ -76,7 +76,9 @@ def kernel_cost(i: Instruction, keeps: bool = False) -> KernelCost:
     if is_sliced_product(i):
         return _sliced_product(i)
     if i.opcode == "fusion":
-        return _fusion(i, keeps)
+        # schedulers, the code they choose and the runtime ask for the same; names of operands may change in between
+        stated = i.attrs.get("kind"), i.extras.get("backend_config"), keeps
+        return _renamed(i, i.attrs["calls"].remembered(("kernel cost", stated), lambda: _fusion(i, keeps)))
     total = sum(_size(o.shape) for o in dict.fromkeys(i.operands))
     work, written = flops(i), float(bytes_written(i))
     if i.opcode == "sort":
@@ -97,8 +99,10 @@ def kernel_cost(i: Instruction, keeps: bool = False) -> KernelCost:
 
 def named_for(i: Instruction, cost: KernelCost) -> KernelCost:
     """The cost of an instruction from that of another one that differs in names alone."""
-    if cost.name == i.name:
-        return cost
+    return cost if cost.name == i.name else _renamed(i, cost)
+
+
+def _renamed(i: Instruction, cost: KernelCost) -> KernelCost:
     operands = i.operands if i.opcode == "fusion" else dict.fromkeys(i.operands)
     arrays = [o.name for o in operands if o.shape.is_array]
     reading = tuple(Read(o, r.size, r.distinct, r.total, r.used) for o, r in zip(arrays, cost.reads, strict=True))
