@@ -13,7 +13,8 @@ from typing import Any
 from xdsl.ir import Attribute, Block, Operation, OpResult, Region, SSAValue, Use, core
 from xdsl.ir.core import SSAValues
 
-_new, _tuple, _item = object.__new__, tuple.__new__, tuple.__getitem__
+_new, _item = object.__new__, tuple.__getitem__
+_tuple: Any = tuple.__new__
 _post_init = Operation.__post_init__
 _attach, _append, _insert_before = Block._attach_op, Block.add_op, Block.insert_op_before
 _erase_value = SSAValue.erase
