@@ -8,6 +8,7 @@ import numpy as np
 
 from heron.frontends.stablehlo.block import Block, rule
 from heron.frontends.stablehlo.carried import carry
+from heron.frontends.stablehlo.lower.approximate_top_k import approximate_top_k
 from heron.frontends.stablehlo.lower.collectives import RAGGED, ragged_all_to_all
 from heron.frontends.stablehlo.lower.dynamic_calls import SIZED_CALLS, result_types, shape_operands
 from heron.frontends.stablehlo.syntax import Operation, as_text
@@ -54,7 +55,7 @@ def _custom_call(b: Block, op: Operation, operands: list[Instruction]) -> list[I
         return ragged_all_to_all(b, op, operands)
     config = _config(op)
     if target == "ApproxTopK" and (given := parse_options(config)).get("is_fallback"):
-        return _sorted_top_k(b, op, operands, given)
+        return approximate_top_k(b, op, operands, given["reduction_dim"])
     if target == "Sharding" and b.importer.is_single and len(operands) == 1:
         return operands  # a sharding of one partition says nothing
     results = laid_out(op, "result_layouts", result_types(op, operands))
@@ -105,19 +106,6 @@ def _config(op: Operation) -> str:
     found = typed if typed is not None else op.find("backend_config")
     text = as_text(found) if isinstance(found, dict) else str(found or "")
     return "" if text == "{}" else text
-
-
-def _sorted_top_k(b: Block, op: Operation, operands: list[Instruction], given: dict[str, Any]) -> list[Instruction]:
-    """An approximate top-k as XLA lowers it on machines without one: sort all, take the first."""
-    count = len(operands) // 2
-    (name,) = op.find("called_computations")
-    dim = given["reduction_dim"]
-    attrs = {"dimensions": (dim,), "is_stable": True, "to_apply": b.importer.called(name, op)}
-    found = []
-    for i, to in zip(b.unpacked(b.add("sort", operands[:count], **attrs), count), op.types, strict=True):
-        ranges = tuple((0, to.dims[d] if d == dim else n, 1) for d, n in enumerate(i.shape.dims))
-        found.append(b.add("slice", (i,), slice=ranges))
-    return found
 
 
 def laid_out(op: Operation, name: str, given: list[Shape]) -> list[Shape]:
