@@ -58,6 +58,8 @@ def test_kernels(variant: tuple[str, str, str, str], target: str, monkeypatch: p
 @pytest.mark.parametrize("name", VARIANTS)
 def test_matrix_products(name: str, prefer_products: None) -> None:
     exe = assert_agrees(convolution(*VARIANTS[name]), "cpu")
+    if name == "no window":  # a dot from the start
+        return
     assert "convolution" in exe.stage("thunks")
     # products go along features or the batch: where space is innermost, transposes make it so
     assert {k.emitter for k in exe.kernels} <= ({"transpose", "loop"} if "features first" in name else set())

@@ -57,6 +57,7 @@ def optimise() -> Pipeline:
             Late("expand.topk_rewriter", {"sort"}),
             Late("expand.topk_decomposer", {"custom-call", "topk"}, selects=True),
             Late("expand.permutation_sort_expander", {"sort"}),
+            Late("simplify.convolution_dot_rewriter", {"convolution"}),
             OperandUpcaster(one_type=False, rounds=False),
             Late("precision.integer_convolution_upcaster", {"convolution"}),
             Late("precision.complex_convolution_splitter", {"convolution"}),

@@ -155,6 +155,30 @@ def _convolution(rng: Rng) -> Module:
     return module
 
 
+def _convolution_of_pixels(rng: Rng) -> Module:
+    """Windows of one element; features first, last or elsewhere in input and result, which agree or not."""
+    module, c = _module()
+    batch, features, size, out = _dims(rng, 4)
+    space = tuple(range(int(rng.integers(3))))
+    labels = list(range(len(space) + 2))
+    feature = int(rng.choice([0, labels[-1]]))
+    kept = [d for d in labels if d != feature]
+    around = kept if rng.integers(4) else kept[::-1]
+    kernel = [int(d) for d in rng.permutation(labels)]
+    image, weights = [size] * len(labels), [1] * len(labels)
+    image[feature], image[kept[0]] = features, batch
+    weights[kernel[0]], weights[kernel[1]] = features, out
+    x = c.add_parameter(0, row_major(F32, *image))
+    k = c.add_parameter(1, row_major(F32, *weights))
+    dims = ConvDims(
+        *(kept[0], feature, tuple(kept[1:])),
+        *(kernel[0], kernel[1], tuple(kernel[2:])),
+        *(around[0], feature, tuple(around[1:])),
+    )
+    c.root = c.add("convolution", [x, k], window=tuple(WindowDim(size=1) for _ in space), dim_labels=dims)
+    return module
+
+
 def _window(rng: Rng, types: list[ElementType], strides: int, features: int, out: int) -> Module:
     """A convolution in dimensions of any order: steps, holes, padding of both signs, either direction."""
     module, c = _module()
@@ -260,6 +284,7 @@ CASES = [
     ("reduction-splitter", {"least": 2}, _reduction),
     ("simplify-fp-conversions", {}, _conversions),
     ("convert-mover", {}, _conversions),
+    ("convolution-dot-rewriter", {}, _convolution_of_pixels),
     ("convolution-canonicalization", {}, _convolution),
     ("convolution-strength-reduction", {}, _window_over_one_channel),
     ("convolution-product-rewriter", {}, _window_to_few_features),

@@ -121,34 +121,6 @@ def _is_plain(w: WindowDim) -> bool:
     return unmoved and w.base_dilation == 1 and w.window_dilation == 1
 
 
-@rule("convolution", layouts="only")
-def convolution_to_dot(i: Instruction, b: Builder) -> Instruction | None:
-    """convolution(x, k) with windows of one element == dot(x, k) over the features, where these stand last
-
-    Before layouts are set it could cost more to bring the features there than it saves.
-
-    ROOT r = f32[2,4,5] convolution(f32[2,4,3] x, f32[1,3,5] k), window={size=1}, dim_labels=b0f_0io->b0f
-    ->
-    m = f32[3,5] reshape(k)
-    ROOT r = f32[2,4,5] dot(x, m), lhs_contracting_dims={2}, rhs_contracting_dims={0}
-    """
-    if i.feature_group_count != 1 or i.batch_group_count != 1 or i.shape.num_elements == 0:
-        return None
-    if any(w.size != 1 or not _is_plain(w) for w in i.window):
-        return None
-    x, k = i.operands
-    dims = i.dim_labels
-    kept = (dims.input_batch, *dims.input_spatial)
-    last = i.shape.rank - 1
-    if dims.input_feature != last or dims.output_feature != last or kept != (dims.output_batch, *dims.output_spatial):
-        return None
-    turned = dims.kernel_input > dims.kernel_output
-    m = b.reshape(k, [k.shape.dims[d] for d in sorted((dims.kernel_input, dims.kernel_output))])
-    attrs = {"operand_precision": i.operand_precision} if i.attrs.get("operand_precision") else {}
-    sides = {"lhs_contracting_dims": (last,), "rhs_contracting_dims": (int(turned),)}
-    return b.add("dot", [x, m], i.shape, **sides, **attrs)
-
-
 @rule("convolution")
 def convolution_to_product(i: Instruction, b: Builder) -> Instruction | None:
     """convolution(x, k) of each feature alone, with one window along each dimension or of one element == sum(x * k)
