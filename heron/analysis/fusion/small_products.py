@@ -10,6 +10,7 @@ from math import prod
 
 from heron.hlo.ir.instruction import Instruction
 from heron.hlo.ir.shape import Shape
+from heron.hlo.ir.types import BF16, F32, ElementType
 
 #: most products of an element
 MOST_SUMMED = 16
@@ -18,8 +19,14 @@ MOST_SUMMED = 16
 _TINY, _TINY_VECTOR = 125, 256
 #: rows or columns of what is computed in vectors: the fewest columns, and the most of either
 _LEAST_COLUMNS, _MOST_LINES = 4, 16
+#: the most of either where calls do better otherwise: large matrices in batches, and of types narrower than the result;
+#: twice as many of integers, whose code for calls has no instruction for short sums
+_FEW_LINES = 4
 #: elements of a matrix's row up to which vectors of its products with a vector are shuffled out of as many rows
 _MOST_OF_ROW = 8
+#: bytes of a row up to which vectors of neighbouring rows are shuffled out of it, and of as many numbers as there are
+#: columns up to which registers keep the right matrix
+_ROW_BYTES, _COLUMNS_BYTES = 32, 64
 
 
 def is_small_product(i: Instruction) -> bool:
@@ -36,26 +43,55 @@ def is_small_product(i: Instruction) -> bool:
         return True
     if min(m, n) == 1 and k <= _MOST_OF_ROW:
         return True
-    return _in_vectors(i, n) and min(m, n) <= _MOST_LINES and (batch == 1 or max(m, n) <= _MOST_LINES)
+    t, is_widened = i.shape.element_type, lhs.element_type is not i.shape.element_type
+    if is_widened or batch > 1 and max(m, n) > _MOST_LINES:
+        lines = 2 * _FEW_LINES if is_widened and t.is_integer else _FEW_LINES
+        if min(m, n) > lines or k * t.byte_size > _ROW_BYTES:
+            return False
+    return min(m, n) <= _MOST_LINES and _in_vectors(i, n, k)
 
 
 def _is_plain(i: Instruction) -> bool:
-    """Whether `i` is a product of row-major matrices of one type, for which no algorithm is asked."""
+    """Whether `i` is a product of row-major matrices of one type, for which no algorithm is asked.
+
+    The result may have a wider type that a load of theirs gives at once.
+    """
     if i.opcode != "dot" or len(i.operands) != 2 or i.attrs.get("algorithm"):
         return False
     t = i.shape.element_type
     if not (t.is_complex or t.bits in (32, 64)) or not i.shape.num_elements:
         return False
-    shapes = [i.shape, *(o.shape for o in i.operands)]
-    return all(s.element_type is t and not any(s.dynamic) and _row_major(s) for s in shapes)
-
-
-def _in_vectors(i: Instruction, columns: int) -> bool:
-    """Whether the numbers that neighbouring elements of a product are made of lie side by side."""
     lhs, rhs = (o.shape for o in i.operands)
-    if columns >= _LEAST_COLUMNS:
-        return rhs.rank - 1 not in i.rhs_contracting_dims
-    return columns == 1 and lhs.rank - 1 not in i.lhs_contracting_dims
+    if lhs.element_type is not rhs.element_type or not _goes_into(lhs.element_type, t):
+        return False
+    return not any(any(s.dynamic) or not _row_major(s) for s in (i.shape, lhs, rhs))
+
+
+def _goes_into(narrow: ElementType, wide: ElementType) -> bool:
+    """Whether a load of `narrow` gives a number of `wide` with next to no work."""
+    if narrow is wide:
+        return True
+    if narrow.is_float:
+        return narrow is BF16 and wide is F32
+    return narrow.is_integer and wide.is_integer and 8 <= narrow.bits < wide.bits
+
+
+def _in_vectors(i: Instruction, columns: int, summed: int) -> bool:
+    """Whether vectors of neighbouring elements are made of few loads.
+
+    Their numbers lie side by side, or in rows so short that vectors are shuffled out of them, or a loop along the rows
+    keeps the whole right matrix in registers. Of four columns or fewer a vector goes along several rows.
+    """
+    (lhs, rhs), t = (o.shape for o in i.operands), i.shape.element_type
+    if columns == 1:
+        return lhs.rank - 1 not in i.lhs_contracting_dims
+    row = summed * t.byte_size
+    if columns >= _LEAST_COLUMNS and rhs.rank - 1 not in i.rhs_contracting_dims:
+        return row <= _ROW_BYTES or columns > _LEAST_COLUMNS or bool(i.lhs_batch_dims)
+    if t.is_complex:
+        return False
+    is_kept = _LEAST_COLUMNS < columns and columns * t.byte_size <= _COLUMNS_BYTES and not i.lhs_batch_dims
+    return row <= _ROW_BYTES or is_kept
 
 
 def _row_major(shape: Shape) -> bool:

@@ -41,11 +41,32 @@ SMALL = [
     ("5", "700,5", "700", contracting(0, 1, batch=False)),
     ("6,300,7", "6,7", "6,300", contracting(2, 1)),
 ]
+#: columns that lie apart, of rows so short that vectors are shuffled out of them; the last two have longer rows
+APART = [
+    ("300,3", "4,3", "300,4", contracting(1, 1, batch=False)),
+    ("4,3", "300,3", "4,300", contracting(1, 1, batch=False)),
+    ("300,4", "2,4", "300,2", contracting(1, 1, batch=False)),
+    ("300,3", "3,3", "300,3", contracting(1, 0, batch=False)),
+    ("4,300", "4,3", "300,3", contracting(0, 0, batch=False)),
+    ("50,9,4", "50,9,4", "50,9,9", contracting(2, 2)),
+    ("300,16", "7,16", "300,7", contracting(1, 1, batch=False)),
+    ("300,11", "8,11", "300,8", contracting(1, 1, batch=False)),
+    ("3,300,4", "3,4,2", "3,300,2", contracting(2, 1)),
+    ("3,4,4", "3,300,4", "3,4,300", contracting(2, 2)),
+]
+#: of types that go into the result's
+NARROW = [
+    ("3,300,4", "3,4,2", "3,300,2", contracting(2, 1)),
+    ("300,5", "4,5", "300,4", contracting(1, 1, batch=False)),
+    ("300,8", "8", "300", contracting(1, 0, batch=False)),
+]
 LARGE = [
     ("50,9,9", "50,9,9", "50,9,9", contracting(2, 2)),  # columns lie apart
     ("40,17", "17,40", "40,40", contracting(1, 0, batch=False)),
     ("40,16", "16,40", "40,40", contracting(1, 0, batch=False)),
     ("3000,9", "9", "3000", contracting(1, 0, batch=False)),
+    ("8,16", "300,16", "8,300", contracting(1, 1, batch=False)),
+    ("300,16", "16,4", "300,4", contracting(1, 0, batch=False)),
 ]
 
 
@@ -71,6 +92,44 @@ def test_computed_by_the_kernel_around_them(t: str, lhs: str, rhs: str, out: str
     calls, (ours,), (expected,) = run(module, arrays(module))
     assert not calls
     np.testing.assert_allclose(ours, expected, rtol=2e-5, atol=2e-4)
+
+
+@pytest.mark.parametrize("lhs, rhs, out, dims", APART)
+@pytest.mark.parametrize("t", ["f32", "f64", "s32"])
+def test_columns_apart(t: str, lhs: str, rhs: str, out: str, dims: str) -> None:
+    module = text.parse(dot(t, lhs, rhs, out, dims))
+    calls, (ours,), (expected,) = run(module, arrays(module))
+    assert not calls
+    np.testing.assert_allclose(ours, expected, rtol=2e-5, atol=2e-4)
+
+
+@pytest.mark.parametrize("lhs, rhs, out, dims", NARROW)
+@pytest.mark.parametrize("narrow, wide", [("bf16", "f32"), ("s8", "s32"), ("u8", "s32"), ("s16", "s64")])
+def test_of_narrow_numbers(narrow: str, wide: str, lhs: str, rhs: str, out: str, dims: str) -> None:
+    module = text.parse(f"""HloModule m
+
+ENTRY e {{
+  a = {narrow}[{lhs}] parameter(0)
+  b = {narrow}[{rhs}] parameter(1)
+  d = {wide}[{out}] dot(a, b), {dims}
+  ROOT r = {wide}[{out}] negate(d)
+}}
+""")
+    rng = np.random.default_rng(0)
+    made = [rng.integers(0, 255, p.shape.dims).astype(p.shape.element_type.dtype) for p in module.entry.parameters]
+    calls, (ours,), (expected,) = run(module, made)
+    assert not calls
+    np.testing.assert_array_equal(ours, expected)
+
+
+@pytest.mark.parametrize("left, right, out", [("5000", "5000", ""), ("40,500", "500", "40"), ("500", "500,40", "40")])
+def test_vectors_of_bf16(left: str, right: str, out: str) -> None:
+    """A kernel reads them once, which code for matrices rearranges."""
+    last = left.count(",")
+    module = text.parse(dot("bf16", left, right, out, contracting(last, 0, batch=False)))
+    calls, (ours,), (expected,) = run(module, arrays(module))
+    assert not calls
+    np.testing.assert_allclose(ours.astype(np.float32), expected.astype(np.float32), rtol=1 / 64)
 
 
 @pytest.mark.parametrize("lhs, rhs, out, dims", LARGE)
