@@ -18,7 +18,7 @@ from heron.analysis.fusion.in_place import updates
 from heron.analysis.fusion.long_elements import has_long_elements
 from heron.analysis.fusion.prefix_scan import Scan, scan_of
 from heron.analysis.fusion.products import as_reduction
-from heron.analysis.fusion.reduce_order import in_any_order
+from heron.analysis.fusion.reduce_order import along_columns, in_any_order
 from heron.analysis.fusion.reduction import ReductionForm
 from heron.analysis.fusion.rowwise import RowwiseForm, rows_of
 from heron.analysis.fusion.scatter import Scatter, only_scatter
@@ -171,18 +171,19 @@ def _in_parts(fusion: Fusion, target: Target | None, least: int) -> FusionAnalys
 
 
 def _after_hero(fusion: Fusion, target: Target | None, least: int) -> FusionAnalysis | None:
-    if _is_on_cpu(target, least) and any(map(_has_long_elements, fusion.computation.instructions)):
+    in_order = _is_on_cpu(target, least)
+    if in_order and any(map(_has_long_elements, fusion.computation.instructions)):
         least = 2
     else:
         least = max([least, *map(_least_reduced, fusion.computation.instructions)])
-    found = next((found for o in fusion.outputs for found in _heroes(o.instruction, least)), None)
+    found = next((found for o in fusion.outputs for found in _heroes(o.instruction, least, in_order)), None)
     if found is None:
         return None
     hero, why = found
     if hero.opcode == "scatter":
         return FusionAnalysis(fusion, "scatter", why, hero, Scatter.of(only_scatter(fusion)))
     if hero.opcode == "reduce":
-        form = reduction.form_of(fusion)
+        form = reduction.form_of(fusion, in_order)
         if not isinstance(form, str):
             return FusionAnalysis(fusion, "reduce", why, hero, form)
         other = elementwise(fusion)
@@ -273,9 +274,9 @@ def _least_reduced(i: Instruction) -> int:
     return MIN_COLUMN if dims[-1] >= MIN_COLUMNS and not along_rows else MIN_REDUCED
 
 
-def _heroes(root: Instruction, least: int) -> Iterator[tuple[Instruction, str]]:
+def _heroes(root: Instruction, least: int, in_order: bool) -> Iterator[tuple[Instruction, str]]:
     """The scatters, scans and reduces of at least so many elements at `root`, or below elementwise ops of equal size,
-    and why they are."""
+    and why they are; ``in_order``: see `form_of` of reductions."""
     seen: set[Instruction] = set()
     stack = [root]
     while stack:
@@ -290,7 +291,7 @@ def _heroes(root: Instruction, least: int) -> Iterator[tuple[Instruction, str]]:
             yield i, f"'{i.name}' is a scan along dimension {scan.dimension}"
         elif i.opcode == "reduce":
             combined = i.operands[0].shape.num_elements // max(1, _result_elements(i))
-            if combined >= least and in_any_order(i):
+            if combined >= least and (in_any_order(i) or in_order and along_columns(i)):
                 yield i, f"'{i.name}' reduces {combined} elements to one"
         elif i.opcode in _EPILOGUE or i.opcode == "map" or (i.op.is_elementwise and moves_elements(i)):
             stack.extend(reversed(i.operands))

@@ -18,6 +18,22 @@ def in_any_order(i: Instruction) -> bool:
     return may_swap(i.to_apply) or position_of(i) is not None
 
 
+def along_columns(i: Instruction) -> bool:
+    """Whether neighbouring results of a reduce are made of neighbouring elements, whose rows follow in their order.
+
+    A CPU's kernel then combines one row with the results after the other, whatever the function. Narrow floats do not
+    go there: they are accumulated in a wider type where elements are combined one by one.
+    """
+    arrays = [o.shape for o in i.operands[: len(i.operands) // 2]]
+    last = arrays[0].rank - 1
+    if last in i.dimensions or arrays[0].dims[last] == 1 or not arrays[0].num_elements:
+        return False
+    if any(s.layout is not None and not s.layout.is_default for s in arrays):
+        return False
+    types = [s.element_type for s in arrays]
+    return all(t.is_integer or t.bits >= 32 for t in types)
+
+
 def may_swap(c: Computation) -> bool:
     """Whether the sides of a function may change places."""
     return bool(combiners(c)) or c.remembered("symmetric", lambda: _is_symmetric(c))

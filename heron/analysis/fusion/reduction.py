@@ -10,7 +10,7 @@ from typing import TypeAlias
 from heron.analysis.fusion.fusion import Fusion, is_pointwise
 from heron.analysis.fusion.loop_space import joined_runs, steps, walk
 from heron.analysis.fusion.partition import Partition
-from heron.analysis.fusion.reduce_order import in_any_order
+from heron.analysis.fusion.reduce_order import along_columns, in_any_order
 from heron.analysis.indexing.expr import Const, Expr, dims
 from heron.analysis.indexing.hlo_maps import (
     Index,
@@ -170,10 +170,13 @@ def groups_of(fusion: Fusion) -> dict[tuple[tuple[int, ...], tuple[int, ...]], l
     return groups
 
 
-def form_of(fusion: Fusion) -> ReductionForm | str:
-    """The reductions a fusion consists of, or why it is of no form this emitter knows."""
+def form_of(fusion: Fusion, in_order: bool = False) -> ReductionForm | str:
+    """The reductions a fusion consists of, or why it is of no form this emitter knows.
+
+    ``in_order``: whether columns may be combined by functions that need the order of elements.
+    """
     groups = groups_of(fusion)
-    refused = next(filter(None, (_refusal(sizes, members) for (sizes, _), members in groups.items())), None)
+    refused = next(filter(None, (_refusal(sizes, members, in_order) for (sizes, _), members in groups.items())), None)
     if refused is not None:
         return refused
     order = fusion.computation.post_order()
@@ -211,11 +214,11 @@ def form_of(fusion: Fusion) -> ReductionForm | str:
     return ReductionForm(tuple(found), tuple(loose))
 
 
-def _refusal(sizes: tuple[int, ...], members: Sequence[Instruction]) -> str:
+def _refusal(sizes: tuple[int, ...], members: Sequence[Instruction], in_order: bool) -> str:
     """Why this emitter does not combine arrays of these sizes by the reduces `members`; empty if it does."""
     if not prod(sizes):
         return f"'{members[0].name}' reduces nothing"
-    ordered = next((i for i in members if not in_any_order(i)), None)
+    ordered = next((i for i in members if not (in_any_order(i) or in_order and along_columns(i))), None)
     return "" if ordered is None else f"'{ordered.name}' combines elements in their order"
 
 

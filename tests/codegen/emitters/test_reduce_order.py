@@ -118,3 +118,29 @@ ENTRY e {{ x = s32[20,30] parameter(0) z = s32[] constant(0) {ACROSS[name]} }}""
     wanted = np.take_along_axis(flat, (flat != 0).argmax(-1)[..., None], -1)[..., 0]
     (found,) = evaluate(module, x) if target == "eval" else compile(module, target).run([x])
     assert np.array_equal(found, wanted.reshape(found.shape))
+
+
+@pytest.mark.parametrize(
+    ("made", "kept"),
+    [
+        ("y = f32[200,3] copy(x) q = f32[3] reduce(y, z), dimensions={0}, to_apply=f", "3"),
+        ("y = f32[60,10] reshape(x) q = f32[10] reduce(y, z), dimensions={0}, to_apply=f", "10"),
+        ("y = f32[15,40] reshape(x) q = f32[40] reduce(y, z), dimensions={0}, to_apply=f", "40"),
+        ("y = f32[2,20,15] reshape(x) q = f32[2,15] reduce(y, z), dimensions={1}, to_apply=f", "2,15"),
+        ("w = f32[4,15,10] reshape(x) y = f32[15,4,10] transpose(w), dimensions={1,0,2} "
+         "q = f32[10] reduce(y, z), dimensions={0,1}, to_apply=f", "10"),
+    ],
+)  # fmt: skip
+def test_columns_are_combined_row_by_row(made: str, kept: str) -> None:
+    """Neighbouring results at once, whatever the function, and what the elements are made of beside them."""
+    x = np.random.default_rng(8).integers(1, 99, (200, 3)).astype(np.float32)
+    x *= np.random.default_rng(9).random(x.shape) < 0.2
+    for body in list(ONE_ARRAY)[:3]:
+        module = parse(f"""HloModule m
+f {{ a = f32[] parameter(0) b = f32[] parameter(1) {body} }}
+ENTRY e {{ x = f32[200,3] parameter(0) z = f32[] constant(0) {made}
+  p = f32[{kept}] negate(q) ROOT r = (f32[{kept}], f32[{kept}]) tuple(p, q) }}""")
+        program = compile(module, "cpu")
+        for found, wanted in zip(program.run([x]), evaluate(module, x), strict=True):
+            assert np.array_equal(found, wanted), body
+        assert [k.emitter for k in program.trace.kernels] == ["reduce"]

@@ -18,6 +18,7 @@ from xdsl.ir import SSAValue
 
 from heron.analysis.fusion.long_elements import FEWEST_RESULTS, has_long_elements
 from heron.analysis.fusion.output_boxes import Piece
+from heron.analysis.fusion.reduce_order import in_any_order
 from heron.analysis.indexing.expr import Const, Expr
 from heron.analysis.indexing.hlo_maps import Index, delinearize
 from heron.codegen.elemental.reducer import Reducer
@@ -37,7 +38,7 @@ ROUNDS = 4
 #: partial results at least: fewer than a vector gain nothing
 FEWEST = 8
 #: neighbouring results that are kept in registers, not in a tile
-NARROW = 8
+NARROW, NARROW_IN_ORDER = 8, 15
 #: rows of a large array that are reduced together, at best; the bytes of a row from which on they lie apart
 TOGETHER = (8, 7, 6, 5, 4)
 ROW_BYTES = 2048
@@ -72,15 +73,23 @@ def _across(walk: Walk) -> Walk:
 def _work_items(frame: Frame, walk: Walk) -> int:
     if walk.along_rows:
         return walk.reduction.rows // _rows_together(frame, walk)
-    return narrow_items(walk) if walk.axes[-1].length <= NARROW else column_items(walk)
+    return narrow_items(walk) if _is_narrow(walk) else column_items(walk)
 
 
 def _emitted(frame: Frame, walk: Walk, first: int, total: int) -> str:
     """Emits a reduction whose work items begin at `first` of `total`; tells its form."""
     if walk.along_rows:
         return _rows(frame, walk, first, total)
-    emit_columns = narrow_columns if walk.axes[-1].length <= NARROW else columns
+    emit_columns = narrow_columns if _is_narrow(walk) else columns
     return emit_columns(frame, walk, first, total)
+
+
+def _is_narrow(walk: Walk) -> bool:
+    """Whether registers keep the results of a row: more of those that are combined in their order, as a row of fewer
+    than a vector has no other partial results to fill it with.
+    """
+    most = NARROW if all(map(in_any_order, walk.reduction.reduces)) else NARROW_IN_ORDER
+    return walk.axes[-1].length <= most
 
 
 def _rows_together(frame: Frame, walk: Walk) -> int:

@@ -12,6 +12,7 @@ from __future__ import annotations
 from heron.analysis.fusion.analysis import FusionAnalysis
 from heron.analysis.fusion.output_boxes import Piece, piece_of
 from heron.analysis.fusion.partition import partition
+from heron.analysis.fusion.reduce_order import in_any_order
 from heron.analysis.fusion.reduction import ReductionForm, along_memory, axes, runs_of
 from heron.codegen.emitters.base import Emitter, Frame
 from heron.codegen.emitters.reduction import cpu, gpu
@@ -48,7 +49,8 @@ def _work(frame: Frame, form: ReductionForm, keys: bool) -> tuple[list[Walk], li
     for reduction in form.reductions:
         sources = reduction.arrays
         sources += [fusion.outputs[n].instruction for n in reduction.side]
-        reduction = along_memory(reduction, sources, cut)
+        if all(map(in_any_order, reduction.reduces)):
+            reduction = along_memory(reduction, sources, cut)
         runs = runs_of(reduction, sources, [fusion.outputs[n].shape for n in reduction.side], cut)
         walked = tuple(axes(runs, reduction))
         walks.append(Walk(ReductionCode.of(reduction, keys), walked, Cut.of(reduction, walked, frame.target)))
