@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Sequence
 from functools import partial
+from itertools import product
 from math import inf, prod
 from typing import TypeAlias
 
@@ -16,7 +17,7 @@ from xdsl.dialects import arith, scf
 from xdsl.ir import Block, Region, SSAValue
 
 from heron.analysis.fusion.loop_space import dimension_index
-from heron.analysis.indexing.expr import Dim, Expr, Sym
+from heron.analysis.indexing.expr import Const, Dim, Expr, Sym
 from heron.analysis.indexing.hlo_maps import Index, delinearize
 from heron.analysis.indexing.map import IndexingMap, Var
 from heron.codegen.elemental import FunctionEmitter
@@ -35,6 +36,10 @@ Body: TypeAlias = Callable[[Index, Sequence[SSAValue]], Sequence[SSAValue]]
 _WANTED_ITEMS = 64
 _LARGE = 1 << 16
 _SHORTEST_ROW = 512
+#: elements of a work item so few that a division for each item counts, and items in a row that are worth a loop
+_SHORT, _LONG = 32, 32
+#: elements of loops in each other that are written out, of kernels of so many instructions
+_WRITTEN_OUT, _SMALL = 8, 12
 #: warps in a block of a loop over elements: enough blocks fit a core to fill it, and small loops still use many cores
 WARPS_PER_BLOCK = 4
 
@@ -103,9 +108,10 @@ def cpu_loops(
     chunk, whole = plan.chunk, plan.whole
     heads = lengths[:whole] + ([lengths[whole] // chunk] if chunk else [])
     inner = ([chunk] if chunk > 1 else []) + lengths[whole + bool(chunk) :]
+    loops = _loops(entry, inner)
 
-    def work(item: Expr, carried: Sequence[SSAValue]) -> Sequence[SSAValue]:
-        outer = list(delinearize(item, heads)) if len(heads) > 1 else [item] if heads else []
+    def work(head: Index, carried: Sequence[SSAValue]) -> Sequence[SSAValue]:
+        outer = list(head)
         if chunk:
             outer[-1] = outer[-1] * chunk
 
@@ -116,9 +122,60 @@ def cpu_loops(
                 run_index[-1] = run_index[-1] + rest.pop(0)
             return body(dimension_index(plan.sizes, plan.runs, e.simplify((*run_index, *rest))), carried)
 
-        return e.loop(inner, carried, at) if inner else at((), carried)
+        def few(variables: Index, carried: Sequence[SSAValue]) -> Sequence[SSAValue]:
+            for place in product(*map(range, inner[loops:])):
+                carried = at((*variables, *map(Const, place)), carried)
+            return carried
 
-    return item_loop(entry, plan.items, first_item, total, inits, work)
+        return e.loop(inner[:loops], carried, few) if loops else few((), carried)
+
+    if len(heads) > 1 and heads[-1] >= _LONG and prod(inner) <= _SHORT:
+        return _item_rows(entry, heads, first_item, total, inits, work)
+
+    def of_item(item: Expr, carried: Sequence[SSAValue]) -> Sequence[SSAValue]:
+        return work(delinearize(item, heads) if len(heads) > 1 else (item,) if heads else (), carried)
+
+    return item_loop(entry, plan.items, first_item, total, inits, of_item)
+
+
+def _loops(entry: Frame, sizes: Sequence[int]) -> int:
+    """The number of these loops that stay loops. Several short ones inside are written out: vectors then go along one around
+    them, where along the innermost they would be nearly empty."""
+    outer = next(n for n in range(len(sizes) + 1) if prod(sizes[n:]) <= _WRITTEN_OUT)
+    is_small = len(entry.fusion.computation.instructions) <= _SMALL
+    return outer if is_small and outer < len(sizes) - 1 else len(sizes)
+
+
+def _item_rows(
+    entry: Frame,
+    heads: Sequence[int],
+    first_item: int,
+    total: int,
+    inits: Sequence[SSAValue],
+    work: Callable[[Index, Sequence[SSAValue]], Sequence[SSAValue]],
+) -> list[SSAValue]:
+    """`item_loop` over work items in rows of the last of ``heads``, in a loop of its own: no element divides.
+
+    What is read at a remainder would be gathered for each vector.
+    """
+    e, (*outer, length) = entry.e, heads
+    b, rows = e.b, prod(outer)
+    lo, hi = item_range(entry, rows * length, first_item, total)
+    size = b.integer(length)
+
+    def row(number: SSAValue, carried: Sequence[SSAValue]) -> Sequence[SSAValue]:
+        start = b.op(arith.MuliOp, number, size)
+        begin = b.op(arith.MaxSIOp, b.op(arith.SubiOp, lo, start), b.integer(0))
+        end = b.op(arith.MinSIOp, b.op(arith.SubiOp, hi, start), size)
+        head = delinearize(e.variable(number, 0, rows - 1), outer)
+
+        def item(place: SSAValue, carried: Sequence[SSAValue]) -> Sequence[SSAValue]:
+            return work((*head, e.variable(place, 0, length - 1)), carried)
+
+        return for_(entry, begin, end, carried, item)
+
+    last = b.op(arith.AddiOp, hi, b.integer(length - 1))
+    return for_(entry, b.op(arith.DivUIOp, lo, size), b.op(arith.DivUIOp, last, size), inits, row)
 
 
 def item_loop(

@@ -248,3 +248,23 @@ def test_vectors_of_every_type(t: str) -> None:
     body = body if t != "pred" else "ROOT r = pred[264,128] not(p0)"
     values = np.clip(array("f32[264,128]"), -1, 1) * 3
     check(source(shapes, body), [values.astype(getattr(types, t.upper()).dtype)], gpu=True)
+
+
+@pytest.mark.parametrize(
+    "shapes, body, copies",
+    [
+        (["f32[700]"], "ROOT r = f32[3,700,3] broadcast(p0), dimensions={1}", 1),
+        (["f32[700,2]"], "ROOT r = f32[4,700,3,2] broadcast(p0), dimensions={1,3}", 6),
+        (["f32[16000,3]"], "ROOT r = f32[2,16000,4,3] broadcast(p0), dimensions={1,3}", 1),
+        (["f32[16000,2]"], "ROOT r = f32[2,16000,4,2] broadcast(p0), dimensions={1,3}", 8),
+        (["f32[2,3]", "f32[16000,3]"], "a = f32[2,16000,3] broadcast(p0), dimensions={0,2}\n"
+         " b = f32[2,16000,3] broadcast(p1), dimensions={1,2}\n ROOT r = f32[2,16000,3] subtract(a, b)", 1),
+        (["f32[9000,3,2]"], "ROOT r = f32[3,9000,2] transpose(p0), dimensions={1,0,2}", 1),
+    ],
+)  # fmt: skip
+@pytest.mark.parametrize("parts", [1, 3])
+def test_rows_of_short_items(shapes: list[str], body: str, copies: int, parts: int) -> None:
+    """The place in a row is a loop's variable, no remainder, and short loops in each other are written out."""
+    kernel = str(emitted("cpu", shapes, body).module)
+    assert " mod " not in kernel and kernel.count("tensor.insert") == copies
+    check(source(shapes, body), [array(s) for s in shapes], parts=parts)
