@@ -139,8 +139,11 @@ def cpu_loops(
 
 
 def _loops(entry: Frame, sizes: Sequence[int]) -> int:
-    """The number of these loops that stay loops. Several short ones inside are written out: vectors then go along one around
-    them, where along the innermost they would be nearly empty."""
+    """The number of these loops that stay loops.
+
+    Several short ones inside are written out: vectors then go along the loop around them. Along the innermost of them
+    they would be nearly empty.
+    """
     outer = next(n for n in range(len(sizes) + 1) if prod(sizes[n:]) <= _WRITTEN_OUT)
     is_small = len(entry.fusion.computation.instructions) <= _SMALL
     return outer if is_small and outer < len(sizes) - 1 else len(sizes)
@@ -156,7 +159,7 @@ def _item_rows(
 ) -> list[SSAValue]:
     """`item_loop` over work items in rows of the last of ``heads``, in a loop of its own: no element divides.
 
-    What is read at a remainder would be gathered for each vector.
+    An array that is read at a remainder would be gathered for each vector.
     """
     e, (*outer, length) = entry.e, heads
     b, rows = e.b, prod(outer)
