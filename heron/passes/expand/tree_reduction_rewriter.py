@@ -24,6 +24,8 @@ from heron.records import dataclass
 _COLUMNS = 32
 #: parts below which cutting saves less than the second step takes
 _FEWEST = 4
+#: elements left over from equal parts that are as few as the results of those
+_MOST_LEFT_OVER = 1 << 12
 
 
 @register
@@ -34,9 +36,10 @@ class TreeReductionRewriter(Pass):
     A result is made by one block of GPU threads, or one CPU thread: a sum of everything would use one of many. Cut are
     reduces that leave less than ``parts`` units of work (0: twice the target's cores), into parts of at least ``least``
     elements. Where the innermost dimension stays, a unit makes 32 neighbouring results; not cut are those that come in
-    enough units of ``column_bytes``, the least that is read at a time. Small floats stay f32 between the two steps. HLO
-    leaves the order of elements open; the number of parts depends on shapes and target alone, so the same program gives
-    the same bits.
+    enough units of ``column_bytes``, the least that is read at a time. Without ``pads``, elements left over from equal
+    parts are combined with the parts' results: tests for padding would take longer than a short reducer. Small floats
+    stay f32 between the two steps. HLO leaves the order of elements open; the number of parts depends on shapes and
+    target alone, so the same program gives the same bits.
 
     sum {
       a = f32[] parameter(0)
@@ -57,6 +60,7 @@ class TreeReductionRewriter(Pass):
     parts: int = 0
     least: int = 1 << 13
     column_bytes: int = 64
+    pads: bool = True
     constraints = (
         Constraint("tree-reduction-rewriter", "instruction-fusion", "each step becomes a kernel"),
         Constraint("tree-reduction-rewriter", "priority-fusion", "each step becomes a kernel"),
@@ -70,7 +74,7 @@ class TreeReductionRewriter(Pass):
             for i in [i for i in c.instructions if i.opcode == "reduce" and is_static(i)]:
                 count = self._count(i, wanted)
                 if count:
-                    _cut(i, count)
+                    _cut(i, count, self.pads)
                     changed = True
         return changed
 
@@ -104,7 +108,7 @@ def _near_divisor(n: int, wanted: int) -> int:
     return max(near, default=wanted)
 
 
-def _cut(i: Instruction, count: int) -> None:
+def _cut(i: Instruction, count: int, pads: bool) -> None:
     c = i.parent
     assert c is not None and c.module is not None
     n = len(i.operands) // 2
@@ -117,11 +121,21 @@ def _cut(i: Instruction, count: int) -> None:
     if wide:
         arrays, inits = ([_converted(x, F32) for x in some] for some in (arrays, inits))
     starts = _identities(opcode, inits)
-    part = -(-sizes[d] // count)
+    part, rest = divmod(sizes[d], count)
+    left_over: list[Instruction] = []
+    others = tuple([k for k in i.dimensions if k != d])
+    if rest and not pads and rest * prod(sizes[k] for k in others) <= _MOST_LEFT_OVER:
+        left_over = [_range(x, d, count * part, sizes[d]) for x in arrays]
+        arrays = [_range(x, d, 0, count * part) for x in arrays]
+    elif rest:
+        part += 1
     cut = [_parts(x, start, d, count, part) for x, start in zip(arrays, starts, strict=True)]
     inside = tuple(sorted(k + (k >= d) for k in i.dimensions))  # dimension d + 1 is the place within a part
     first = _reduced(cut, starts, inside, reducer, i)
     left = sum(k not in i.dimensions for k in range(d))
+    if left_over:
+        singles = _reduced(left_over, starts, others, reducer, i) if others else left_over
+        first = [_joined(parts, more, left) for parts, more in zip(first, singles, strict=True)]
     second = _reduced(first, inits, (left,), reducer, i)
     if wide:
         second = [_converted(second[0], i.shape.element_type)]
@@ -147,6 +161,23 @@ def _identities(opcode: str | None, inits: Sequence[Instruction]) -> Sequence[In
     if identity is None or splat_value(init) == identity:
         return inits
     return [scalar(init.parent, init.shape.element_type, identity)]
+
+
+def _range(x: Instruction, d: int, start: int, stop: int) -> Instruction:
+    """The positions from `start` to `stop` of dimension `d`."""
+    assert x.parent is not None
+    dims = x.shape.dims
+    cut = tuple((start, stop, 1) if k == d else (0, n, 1) for k, n in enumerate(dims))
+    shape = array(x.shape.element_type, (*dims[:d], stop - start, *dims[d + 1 :]))
+    return x.parent.add("slice", [x], shape, like=x, slice=cut)
+
+
+def _joined(x: Instruction, y: Instruction, d: int) -> Instruction:
+    """`x`, then `y` along dimension `d`."""
+    assert x.parent is not None
+    dims = x.shape.dims
+    shape = array(x.shape.element_type, (*dims[:d], dims[d] + y.shape.dims[d], *dims[d + 1 :]))
+    return x.parent.add("concatenate", [x, y], shape, like=x, dimensions=(d,))
 
 
 def _parts(x: Instruction, start: Instruction, d: int, count: int, part: int) -> Instruction:

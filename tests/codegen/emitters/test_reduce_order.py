@@ -144,3 +144,10 @@ ENTRY e {{ x = f32[200,3] parameter(0) z = f32[] constant(0) {made}
         for found, wanted in zip(program.run([x]), evaluate(module, x), strict=True):
             assert np.array_equal(found, wanted), body
         assert [k.emitter for k in program.trace.kernels] == ["reduce"]
+
+
+@pytest.mark.parametrize("rows", [65536, 65537])
+def test_long_columns_in_order(rows: int) -> None:
+    module = parse(one(next(iter(ONE_ARRAY)), f"{rows},3", "0", "3"))
+    x = np.random.default_rng(10).integers(-9, 2, (rows, 3)).astype(np.float32)
+    assert np.array_equal(compile(module, "cpu")(x), x[[np.flatnonzero(c)[-1] for c in x.T], range(3)])

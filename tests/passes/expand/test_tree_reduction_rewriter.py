@@ -51,6 +51,38 @@ def test_steps(shape: str, result: str, dims: str, steps: list[str], op: str, in
     np.testing.assert_array_equal(got, want)
 
 
+@pytest.mark.parametrize(
+    ("shape", "result", "dims"),
+    [
+        ("65537", "", "0"), ("65537,3", "3", "0"), ("65537,3", "", "0,1"), ("3,65537", "3", "1"),
+        ("2,65537,2", "2,2", "1"), ("5,40013", "", "0,1"), ("40013,2,3", "2", "0,2"),
+    ],
+)  # fmt: skip
+@pytest.mark.parametrize(("op", "init"), [("add", "2.5"), ("maximum", "-inf")])
+def test_elements_left_over_join_the_parts(shape: str, result: str, dims: str, op: str, init: str) -> None:
+    module = program(shape, result, dims, op, init)
+    x = RNG.integers(-9, 9, [int(n) for n in shape.split(",")]).astype(np.float32)
+    (want,) = evaluate(module, x)
+    assert len(rewritten(module, parts=64, least=1024, pads=False)) > 1
+    opcodes = {i.opcode for i in module.entry.post_order()}
+    assert "concatenate" in opcodes and "pad" not in opcodes
+    np.testing.assert_array_equal(evaluate(module, x)[0], want)
+
+
+def test_elements_left_over_come_last() -> None:
+    """The last element that is not 0, by a function that needs their order."""
+    module = text.parse("""HloModule m
+r { a = s32[] parameter(0) b = s32[] parameter(1) z = s32[] constant(0)
+  t = pred[] compare(b, z), direction=NE ROOT c = s32[] select(t, b, a) }
+ENTRY e { x = s32[65537,3] parameter(0) z = s32[] constant(0)
+  ROOT q = s32[3] reduce(x, z), dimensions={0}, to_apply=r }""")
+    assert len(rewritten(module, parts=64, least=1024, pads=False)) > 1
+    for count in (3, 65530):
+        x = np.arange(3 * 65537, dtype=np.int32).reshape(-1, 3) * (np.arange(65537) < count)[:, None]
+        (got,) = evaluate(module, x)
+        assert got.tolist() == [3 * count - 3, 3 * count - 2, 3 * count - 1]
+
+
 def test_small_floats_stay_f32_between_the_steps() -> None:
     module = program("65536", "", "0", t="bf16")
     assert rewritten(module, parts=64, least=1024) == ["f32[64]", "f32[]"]
@@ -59,7 +91,8 @@ def test_small_floats_stay_f32_between_the_steps() -> None:
     assert float(evaluate(module, x)[0]) == 65536
 
 
-def test_several_arrays() -> None:
+@pytest.mark.parametrize("pads", [True, False])
+def test_several_arrays(pads: bool) -> None:
     source = """HloModule m
 pick { a = f32[] parameter(0) i = s32[] parameter(1) b = f32[] parameter(2) j = s32[] parameter(3)
   more = pred[] compare(b, a), direction=GT same = pred[] compare(b, a), direction=EQ
@@ -70,7 +103,7 @@ ENTRY e { x = f32[65537] parameter(0) n = s32[65537] iota(), iota_dimension=0
   ROOT r = (f32[], s32[]) reduce(x, n, lowest, last), dimensions={0}, to_apply=pick }"""
     module = text.parse(source)
     x = RNG.integers(0, 100, 65537).astype(np.float32)
-    rewritten(module, parts=64, least=1024)
+    rewritten(module, parts=64, least=1024, pads=pads)
     got = evaluate(module, x)
     assert len(module.entry.post_order()) > 5 and [float(v) for v in got] == [x.max(), x.argmax()]
 
