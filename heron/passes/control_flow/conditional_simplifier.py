@@ -32,6 +32,9 @@ _FREE = having(Trait.GIVEN, Trait.TUPLE, Trait.VIEW) | {"broadcast"}
 #: not elementwise, but cheap enough to be done in vain (as XLA has it)
 _CHEAP = _FREE | {"concatenate", "dynamic-slice", "slice", "transpose", "reduce"}
 
+#: flops of an op that takes a CPU longer than a branch does: exponentials and beyond
+_DEAR = 12
+
 #: sweeps over a module; each of them makes a conditional smaller, or is the last
 _SWEEPS = 1000
 
@@ -43,7 +46,7 @@ class ConditionalSimplifier(Pass):
 
     Of the result that is what nobody reads, what all branches give alike and what they hand through from before; of the
     operands what the branch does not read. Two small branches of elementwise ops become selects: ``select_elements``
-    is how many elements both together may compute for that.
+    is how many elements both together may compute for that. On a CPU, branches with exponentials and the like stay.
 
     less {
       a = f32[] parameter(0)
@@ -99,7 +102,7 @@ class ConditionalSimplifier(Pass):
     def run(self, module: Module, ctx: PassContext) -> bool:
         changed = False
         for _ in range(_SWEEPS):
-            if not self._sweep(module):
+            if not self._sweep(module, ctx):
                 break
             changed = True
         else:
@@ -108,15 +111,16 @@ class ConditionalSimplifier(Pass):
             module.remove_unused_computations()
         return changed
 
-    def _sweep(self, module: Module) -> bool:
+    def _sweep(self, module: Module, ctx: PassContext) -> bool:
         """Simplify every conditional once."""
+        branches_well = ctx.target is not None and not ctx.target.is_gpu
         changed = False
         for i in [i for i in module.instructions() if i.opcode == "conditional"]:
             if i.parent is not None and i.parent.module is module:
-                changed |= _inline_known(i) or self._select(i) or _simplify(i)
+                changed |= _inline_known(i) or self._select(i, branches_well) or _simplify(i)
         return changed
 
-    def _select(self, i: Instruction) -> bool:
+    def _select(self, i: Instruction, branches_well: bool) -> bool:
         if i.operands[0].shape.element_type is not PRED or any(not s.is_array for _, s in i.shape.leaves()):
             return False
         branches = i.branch_computations
@@ -124,6 +128,8 @@ class ConditionalSimplifier(Pass):
             return False
         elements = sum(_elements(j) for c in branches for j in c.instructions if j.opcode not in _FREE)
         if elements > self.select_elements:
+            return False
+        if branches_well and any(j.op.flops >= _DEAR for c in branches for j in c.instructions):
             return False
         select_branches(i)
         return True
