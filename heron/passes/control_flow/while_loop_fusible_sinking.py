@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from heron.analysis.cost.program import trips_of
-from heron.hlo.facts import is_slice
+from heron.hlo.facts import is_expensive, is_slice
 from heron.hlo.ir.computation import Computation
 from heron.hlo.ir.instruction import Instruction
 from heron.hlo.ir.module import Module
@@ -15,6 +15,9 @@ from heron.passes.framework.registry import register
 from heron.passes.rewriting.building import is_movable
 from heron.records import dataclass
 
+#: elements of a slice that a machine computes at once
+_VECTOR = 16
+
 
 @register
 @dataclass(frozen=True)
@@ -23,7 +26,8 @@ class WhileLoopFusibleSinking(Pass):
 
     The array is then never stored: the loop reads what it was computed from, and its kernels do the rest. Sunk is an op
     on one array of the same type (others are constants, broadcast) whose result only this loop takes, never changes,
-    and reads by slices that are no more than the whole in all rounds together.
+    and reads by slices that are no more than the whole in all rounds together. Divisions, roots and transcendental
+    functions are sunk only into slices that fill a vector.
 
     body {
       s = (s32[], f32[8], f32[]) parameter(0)
@@ -46,7 +50,7 @@ class WhileLoopFusibleSinking(Pass):
     }
 
     zero = s32[] constant(0)
-    y = f32[8] exponential(f32[8] x)
+    y = f32[8] negate(f32[8] x)
     init = (s32[], f32[8], f32[]) tuple(zero, y, f32[] z)
     loop = (s32[], f32[8], f32[]) while(init), condition=condition, body=body
     ROOT r = f32[] get-tuple-element(loop), index=2
@@ -59,7 +63,7 @@ class WhileLoopFusibleSinking(Pass):
       v = f32[8] get-tuple-element(s), index=1
       a = f32[] get-tuple-element(s), index=2
       d = f32[1] dynamic-slice(v, n), dynamic_slice_sizes={1}
-      e = f32[1] exponential(d)
+      e = f32[1] negate(d)
       r = f32[] reshape(e)
       b = f32[] add(a, r)
       ROOT t = (s32[], f32[8], f32[]) tuple(next, v, b)
@@ -92,6 +96,8 @@ def _sink(loop: Instruction, ctx: PassContext) -> bool:
             whole = init.operands[n]
             pieces = _pieces(loop, n)
             if pieces is None or trips * sum(p.shape.num_elements for p in pieces) > whole.shape.num_elements:
+                break
+            if is_expensive(whole) and any(p.shape.num_elements < _VECTOR for p in pieces):
                 break
             if not changed:
                 own_computations(loop)
