@@ -40,6 +40,21 @@ def test_the_same_bits(name: str) -> None:
     np.testing.assert_array_equal(out, loops.run(name, *arrays))
 
 
+@pytest.mark.parametrize("name", [n for n, d in REGISTRY.items() if d.usual is not None])
+def test_one_number_has_the_bits_of_many(name: str) -> None:
+    """The form on one number branches to shorter code for usual arguments; also where their range ends."""
+    dtype, end = (np.float32 if name.endswith("f32") else np.float64), REGISTRY[name].usual
+    assert end is not None
+    edges = [end, np.nextafter(dtype(end), dtype(0)), np.nextafter(dtype(end), dtype(np.inf)), np.inf, np.nan, 0, 1e-40]
+    x = np.concatenate([samples(dtype, -9, 9, 0)[:2000], samples(dtype, -end, end, 1)[:2000], edges]).astype(dtype)
+    x = np.concatenate([x, -x])
+    jit, symbol = Jit(), called.symbol(name)
+    one = jit.link(called.compiled(name, host().width, jit), [symbol]).addresses[symbol]
+    kind = ctypes.c_float if dtype is np.float32 else ctypes.c_double
+    run = ctypes.CFUNCTYPE(kind, kind)(one)
+    np.testing.assert_array_equal(np.array([run(v) for v in x], dtype), loops.run(name, x))
+
+
 def test_every_function_is_straight_code_on_vectors() -> None:
     """No loop over lanes is left, and nothing goes through the stack."""
     for name in ("heron.exp.f32", "heron.tanh.f64", "heron.log.f32"):

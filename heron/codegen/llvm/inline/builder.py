@@ -8,7 +8,7 @@ No fast-math flag is ever set: the error bounds rely on every operation rounding
 from __future__ import annotations
 
 import struct
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import ml_dtypes
@@ -147,11 +147,13 @@ LLVM_BITS = {"f32": 32, "f64": 64, "f16": 16, "bf16": 16, "i1": 1, "i8": 8, "i16
 
 
 class Body(Function):
-    """The instructions of one function being written. ``globals``: tables it needs, by name."""
+    """The instructions of one function being written. ``globals``: tables it needs, by name. ``usual``: only those
+    that arguments within the function's usual range need."""
 
-    def __init__(self) -> None:
+    def __init__(self, usual: bool = False) -> None:
         super().__init__()
         self.globals: dict[str, str] = {}
+        self.usual = usual
 
     def name(self, hint: str) -> str:
         return f"%t{len(self.lines)}"
@@ -280,20 +282,25 @@ Build = Callable[..., Value]
 
 @dataclass(frozen=True, slots=True)
 class Definition:
-    """One library function: argument types, result type, the Python function that builds its body."""
+    """One library function: argument types, result type, the Python function that builds its body.
+
+    ``usual``: arguments of a smaller magnitude need only a part of the body, if there is such a range.
+    """
 
     name: str
     arguments: tuple[str, ...]
     result: str
     build: Build
+    usual: float | None = None
 
-    def text(self) -> tuple[str, dict[str, str]]:
-        """(function text, globals it needs)."""
-        body = Body()
+    def text(self, usual: bool = False) -> tuple[str, dict[str, str]]:
+        """(function text, globals it needs); with ``usual`` the function ``NAME.usual``, for its usual range alone."""
+        body = Body(usual)
         given = [Value(f"%a{i}", t, body) for i, t in enumerate(self.arguments)]
         result = self.build(body, *given)
         arguments = ", ".join(f"{LLVM_TYPES[v.type]} {v}" for v in given)
-        head = f"define internal {LLVM_TYPES[self.result]} @{self.name}({arguments}) alwaysinline nounwind {{"
+        name = f"{self.name}.usual" if usual else self.name
+        head = f"define internal {LLVM_TYPES[self.result]} @{name}({arguments}) alwaysinline nounwind {{"
         tail = f"  ret {LLVM_TYPES[self.result]} {result}"
         return "\n".join([head, *body.lines, tail, "}"]), body.globals
 
@@ -301,13 +308,15 @@ class Definition:
 REGISTRY: dict[str, Definition] = {}
 
 
-def inline(name: str, arity: int = 1, types: Sequence[str] = ("f32", "f64")) -> Callable[[Build], Build]:
-    """Register a float function as ``heron.NAME.TYPE`` for each type."""
+def inline(
+    name: str, arity: int = 1, types: Sequence[str] = ("f32", "f64"), usual: Mapping[str, float] | None = None
+) -> Callable[[Build], Build]:
+    """Register a float function as ``heron.NAME.TYPE`` for each type, with the end of its usual range."""
 
     def register(build: Build) -> Build:
         for t in types:
             full = f"heron.{name}.{t}"
-            REGISTRY[full] = Definition(full, (t,) * arity, t, build)
+            REGISTRY[full] = Definition(full, (t,) * arity, t, build, usual[t] if usual else None)
         return build
 
     return register

@@ -16,7 +16,7 @@ from threading import Lock
 
 from heron.codegen.llvm.declarations import Declarations
 from heron.codegen.llvm.inline import definitions, has, is_long, lines_of
-from heron.codegen.llvm.inline.builder import LLVM_TYPES, REGISTRY, Definition
+from heron.codegen.llvm.inline.builder import LLVM_TYPES, REGISTRY, Definition, literal
 from heron.codegen.llvm.jit import Jit
 from heron.records import dataclass
 from heron.runtime.object_code import Object, Timing
@@ -137,10 +137,27 @@ def _signature(d: Definition, count: int) -> str:
 
 
 def _on_numbers(d: Definition) -> str:
+    """By a branch where the function has a usual range: one number goes one way."""
     one = LLVM_TYPES[d.result]
     given = ", ".join(f"{one} %x{n}" for n in range(len(d.arguments)))
     head = f"define {one} @{_symbol(d, 1)}({given}) nounwind {{"
-    return f"{head}\n  %r = call {one} @{d.name}({given})\n  ret {one} %r\n}}"
+    whole = f"  %r = call {one} @{d.name}({given})\n  ret {one} %r\n}}"
+    if d.usual is None:
+        return f"{head}\n{whole}"
+    return "\n".join(
+        [
+            d.text(usual=True)[0],
+            head,
+            f"  %size = call {one} @llvm.fabs.{d.result}({one} %x0)",
+            f"  %is_usual = fcmp olt {one} %size, {literal(d.usual, d.result)}",
+            "  br i1 %is_usual, label %usual, label %rare, !prof !2",
+            "usual:",
+            f"  %u = call {one} @{d.name}.usual({given})",
+            f"  ret {one} %u",
+            "rare:",
+            whole,
+        ]
+    )
 
 
 def _on_vectors(d: Definition, count: int) -> str:
@@ -189,7 +206,9 @@ def _on_few(d: Definition, count: int, lanes: int) -> str:
     )
 
 
+#: the last says that rare arguments are rare
 _METADATA = (
     '!0 = !{!"llvm.loop.vectorize.enable", i1 true}',
     '!1 = !{!"llvm.loop.interleave.count", i32 1}',
+    '!2 = !{!"branch_weights", i32 1000, i32 1}',
 )

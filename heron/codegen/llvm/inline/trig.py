@@ -1,7 +1,8 @@
 """sin, cos, tan for every magnitude: x = n·π/2 + r, polynomials in r, quadrant by n.
 
 Usual arguments are reduced with π/2 as a sum of doubles and fma. Huge ones multiply by 2/π modulo 4, from constants
-that hold exactly the bits that matter (Payne and Hanek's idea). Both are straight-line; a select picks.
+that hold exactly the bits that matter (Payne and Hanek's idea). Both are straight-line; a select picks. The form for
+usual arguments leaves the second out.
 """
 
 from __future__ import annotations
@@ -37,6 +38,8 @@ PIECES = (
     94571694849147, 118386223725600,
 )  # fmt: skip
 TABLE = "heron.table.two_over_pi"
+#: magnitudes from which arguments are reduced as huge ones
+HUGE = {"f32": 2.0**49, "f64": 2.0**30}
 
 
 def mod4(f: Body, x: Value) -> Value:
@@ -49,6 +52,8 @@ def reduce_f32(f: Body, x: Value) -> tuple[Value, Value]:
     a = x.abs()
     quadrant, n = f.round_to_int(f.at_most(a, 2.0**50) * TWO_PI_INVERSE)
     near = f.fma(n, -PI_2[1], f.fma(n, -PI_2[0], a))
+    if f.usual:
+        return quadrant, near
     # |x| >= 2^49: m·(2^(26a)·2/π mod 4) with m = x·2^(-26a), a whole number below 2^50
     beyond, far_beyond = a >= 2.0**74, a >= 2.0**100
     pick = lambda c: f.select(far_beyond, f.constant(c[2], "f64"), f.select(beyond, f.constant(c[1], "f64"), c[0]))  # noqa: E731
@@ -57,19 +62,21 @@ def reduce_f32(f: Body, x: Value) -> tuple[Value, Value]:
     total, error = f.two_sum(parts[0], parts[1])
     far_quadrant, whole = f.round_to_int(total)
     far = ((total - whole) + (error + (parts[2] + parts[3]))) * PI_2[0]
-    huge = a >= 2.0**49
+    huge = a >= HUGE["f32"]
     return f.select(huge, far_quadrant, quadrant), f.select(huge, far, near)
 
 
 def reduce_f64(f: Body, x: Value) -> tuple[Value, Value, Value]:
     """(quadrant, r, low part of r) for |x|."""
     a = x.abs()
-    huge = a >= 2.0**30
     quadrant, n = f.round_to_int(f.at_most(a, 2.0**31) * TWO_PI_INVERSE)
     r1 = f.fma(n, -PI_2[0], a)  # exact
     product, error = f.two_prod(n, PI_2[1])
     near, low = f.two_sum(r1, -product)
     near_low = f.fma(n, -PI_2[2], low - error)
+    if f.usual:
+        return quadrant, near, near_low
+    huge = a >= HUGE["f64"]
     far_quadrant, far, far_low = reduce_huge(f, a)
     return (
         f.select(huge, far_quadrant, quadrant),
@@ -157,17 +164,19 @@ def flip(f: Body, x: Value, bit: Value) -> Value:
 
 def valid(f: Body, x: Value, result: Value) -> Value:
     """nan for infinite or nan x."""
+    if f.usual:
+        return result
     return f.select(x.abs() < float("inf"), result, float("nan"))
 
 
-@inline("sin")
+@inline("sin", usual=HUGE)
 def sin(f: Body, x: Value) -> Value:
     quadrant, s, c = sin_cos(f, x)
     value = flip(f, f.select((quadrant & 1).ne(0), c[0] + c[1], s[0] + s[1]), quadrant)
     return valid(f, x, sign_times(value, x))
 
 
-@inline("cos")
+@inline("cos", usual=HUGE)
 def cos(f: Body, x: Value) -> Value:
     quadrant, s, c = sin_cos(f, x)
     value = f.select((quadrant & 1).ne(0), s[0] + s[1], c[0] + c[1])
@@ -180,7 +189,7 @@ def sign_times(value: Value, x: Value) -> Value:
     return (value.bits() ^ (x.bits() & (-1 << (t.width - 1)))).as_float(t.name)
 
 
-@inline("tan", types=("f64",))
+@inline("tan", types=("f64",), usual=HUGE)
 def tan(f: Body, x: Value) -> Value:
     """sin/cos, or -cos/sin in odd quadrants, with one step that repairs the quotient."""
     quadrant, s, c = sin_cos(f, x)
@@ -194,7 +203,7 @@ def tan(f: Body, x: Value) -> Value:
     return valid(f, x, sign_times(f.fma(rest, inverse, ratio), x))
 
 
-@inline("tan", types=("f32",))
+@inline("tan", types=("f32",), usual=HUGE)
 def tan_f32(f: Body, x: Value) -> Value:
     """In double after the reduction: two rounded polynomials and a division would pass 2 ULP in float."""
     wide = x.extend()
