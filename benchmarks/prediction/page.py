@@ -126,8 +126,7 @@ counts predictions that are more than {OFF:.0f} times too long or too short, of 
 
 Reasons why predictions are off:
 
-- A kernel of a few elements is charged 20 ns for its call. It takes some 1 to 10 ns, which the clock cannot tell apart:
-  this is the median of 20 of elementwise kernels and iotas.
+- A kernel of a few elements is charged 4 ns for its call. It takes some 1 to 10 ns, which the clock cannot tell apart.
 - Calls of LAPACK are charged one operation for each element of their first result, whatever the routine. Eigenvectors,
   singular values and factorisations of large matrices therefore seem too cheap.
 - Products reach the peak rate of the target only where all three sizes are large. Thin products, and batches of small
@@ -135,6 +134,5 @@ Reasons why predictions are off:
 - The model has the peak rate of vectors for every loop. Gathers and reductions over short rows stay far below it, and
   so do loops with rounding, division or random bits: the pairs of `lennard_jones` take 100 times as long as predicted,
   the proposals of `random_walk_metropolis` 50 times.
-- Some dynamic-update-slices in loops are charged far more than they take: in `gated_recurrent_unit` 60 to 90 times.
 - Transforms through SciPy (`scipy.fft`) go through Python, and cost some 100 µs more.
 """

@@ -98,10 +98,33 @@ def test_divisions_of_integers_are_done_once(t: str, divisor: str, kernels: int)
     assert fused.count(" fusion(") == kernels
 
 
+UPDATED = """
+HloModule m
+
+body {{
+  p = f32[{n}]{{0}} parameter(0)
+  u = f32[4]{{0}} parameter(1)
+  k = s32[] parameter(2)
+  m = f32[4]{{0}} negate(u)
+  ROOT d = f32[{n}]{{0}} dynamic-update-slice(p, m, k)
+}}
+
+ENTRY e {{
+  x = f32[{n}]{{0}} parameter(0)
+  y = f32[4]{{0}} parameter(1)
+  k = s32[] parameter(2)
+  ROOT f = f32[{n}]{{0}} fusion(x, y, k), kind=kLoop, calls=body
+}}
+"""
+
+
 def test_updates_and_slices_touch_only_their_part() -> None:
     update = last("d = f32[100]{0} dynamic-update-slice(x, u, i)", "f32[100]{0} x; f32[4]{0} u; s32[] i")
     assert (bytes_read(update), bytes_written(update), flops(update)) == (16 + 4, 16, 4)
     assert bytes_read(last("s = f32[4]{0} slice(x), slice={[0:4]}", "f32[100]{0} x")) == 16
+    for rows in (100, 100_000):
+        fused = parse(UPDATED.format(n=rows)).entry.root
+        assert kernel_cost(fused).flops == 4 + 4
 
 
 FUSED = """

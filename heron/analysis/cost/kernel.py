@@ -11,7 +11,7 @@ from heron.analysis.blocks.work import passes_of
 from heron.analysis.cost.products import Product, product_of
 from heron.analysis.cost.reuse import evaluations, in_place, reads
 from heron.analysis.cost.traffic import bytes_written
-from heron.analysis.cost.work import computed_elements, element_flops, first_array, flops
+from heron.analysis.cost.work import computed_elements, computed_part, element_flops, first_array, flops
 from heron.analysis.fusion import radix_plan
 from heron.analysis.fusion.row_blocks import row_blocks_of, steps_of
 from heron.analysis.fusion.sliced_product import is_sliced_product, place_of
@@ -143,7 +143,7 @@ def _fusion(i: Instruction, keeps: bool) -> KernelCost:
     counts = evaluations(body, keeps) if loops is None else _in_tiles(body, loops)
     in_tiles, loops = loops is not None, loops or {}
     computed = [inner for inner in counts if not is_given(inner)]
-    work = sum([counts[inner] * element_flops(inner) for inner in computed], 0.0)
+    work = sum([counts[inner] * element_flops(inner) * computed_part(inner) for inner in computed], 0.0)
     calls = sum([counts[inner] for inner in computed if calls_function(inner)], 0.0)
     reading = tuple(
         _parameter(p, o.name, counts, keeps, in_tiles)

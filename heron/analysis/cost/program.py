@@ -23,7 +23,7 @@ from heron.targets import Target
 #: compare times at the full rate
 REACHED = 0.9
 #: seconds of work below which one thread of a CPU runs a kernel, and those of its call
-_ALONE, _CALL = 20e-6, 20e-9
+_ALONE, _CALL = 20e-6, 4e-9
 _NONE: Mapping[Instruction, Hashable] = {}
 
 

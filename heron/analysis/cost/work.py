@@ -67,6 +67,11 @@ def computed_elements(i: Instruction) -> int:
     return i.operands[1 if i.opcode == "dynamic-update-slice" else -1].shape.num_elements
 
 
+def computed_part(i: Instruction) -> float:
+    """The part of the result's elements that an instruction computes: see `computed_elements`."""
+    return computed_elements(i) / max(1, first_array(i).num_elements) if updates_operand(i) else 1.0
+
+
 def first_array(i: Instruction) -> Shape:
     """The shape of the first array of the result."""
     return i.shape.tuple_shapes[0] if i.shape.tuple_shapes else i.shape
