@@ -193,15 +193,15 @@ def test_a_failing_library_call_leaves_the_pool_in_order(monkeypatch: pytest.Mon
     text = """HloModule m
 
 ENTRY e {
-  x = f32[2,250000]{1,0} parameter(0)
-  y = f32[2,250000]{1,0} tanh(x)
-  c = c64[2,125001]{1,0} fft(y), fft_type=RFFT, fft_length={250000}
-  r = f32[2,125001]{1,0} real(c)
-  ROOT z = f32[2,125001]{1,0} tanh(r)
+  x = f32[2,500000]{1,0} parameter(0)
+  y = f32[2,500000]{1,0} tanh(x)
+  c = c64[2,250001]{1,0} fft(y), fft_type=RFFT, fft_length={500000}
+  r = f32[2,250001]{1,0} real(c)
+  ROOT z = f32[2,250001]{1,0} tanh(r)
 }
 """
     made = compile(heron.parse(text), "cpu", Options(threads=2))
-    x = np.ones((2, 250000), np.float32)
+    x = np.ones((2, 500000), np.float32)
     expected = made(x)
     usual = Transform.__call__
 

@@ -12,9 +12,11 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from heron.codegen.native import fft_chirp, fft_code
-from heron.codegen.native.fft_code import DRIVER, Job
+from heron.codegen.native import fft_alone, fft_chirp, fft_code
+from heron.codegen.native.fft_code import DRIVER
+from heron.codegen.native.fft_job import Job
 from heron.codegen.native.fft_passes import LineVector, factors, vectors_for
+from heron.codegen.native.fft_tables import roots
 from heron.codegen.native.share import write_range
 from heron.codegen.native.tables import write_table
 from heron.hlo.ir.types import C64, F32, F64, ElementType
@@ -104,28 +106,66 @@ def stages(kind: str, lengths: tuple[int, ...], dims: tuple[int, ...]) -> list[S
     return found
 
 
+@dataclass(frozen=True, slots=True)
+class Form:
+    """The way in which lines of a stage lie in vectors: side by side, or each by itself with its elements side by side.
+
+    ``length``: of the passes.
+    """
+
+    vector: LineVector
+    length: int
+    is_alone: bool = False
+
+    @property
+    def lanes(self) -> int:
+        """Lines that are transformed at a time."""
+        return 1 if self.is_alone else self.vector.lanes
+
+    @property
+    def scratch(self) -> int:
+        """The bytes of one of the arrays that lines lie in between the passes."""
+        return fft_code.scratch_bytes(self.length // (self.vector.lanes if self.is_alone else 1), self.vector)
+
+
 def obstacle(kind: str, lengths: tuple[int, ...], dims: tuple[int, ...], element: ElementType) -> str | None:
     """Why there is no code for a transform; None when there is."""
     part = part_type(element)
     for stage in stages(kind, lengths, dims):
-        form = _vector(stage, part)
-        scratch = 2 * _scratch(stage.length, form)
-        if scratch > _MOST_SCRATCH:
+        form = form_of(stage, part)
+        if 2 * form.scratch > _MOST_SCRATCH:
             return f"{form.lanes} lines of {stage.length} elements do not stay in a cache"
-        if stage.lines == 1 and scratch > _MOST_SCRATCH_ALONE:
+        if stage.lines == 1 and not form.is_alone and 2 * form.scratch > _MOST_SCRATCH_ALONE:
             return f"a vector with one line of {stage.length} elements is slower than a scalar transform"
     return None
 
 
-def _vector(stage: Stage, element: ElementType) -> LineVector:
-    """The widest vector with which lines stay in a cache; the narrowest where they do not."""
-    *wider, narrowest = vectors_for(element, stage.lines)
-    return next((form for form in wider if 2 * _scratch(stage.length, form) <= _MOST_SCRATCH), narrowest)
+def form_of(stage: Stage, element: ElementType) -> Form:
+    """Each line by itself where, side by side, three lanes of four would be empty, or lines would not stay in a
+    cache."""
+    has_butterflies = factors(stage.length) is not None
+    length = stage.length if has_butterflies else fft_chirp.room(stage.length)
+    forms = [Form(v, length) for v in vectors_for(element, stage.lines)]
+    together = next((form for form in forms if 2 * form.scratch <= _MOST_SCRATCH), forms[-1])
+    alone = _alone(stage, element)
+    if alone is None or 2 * alone.scratch > _MOST_SCRATCH:
+        return together
+    return alone if alone.vector.lanes >= 4 * min(stage.lines, together.lanes) else together
 
 
-def _scratch(length: int, form: LineVector) -> int:
-    """The bytes of one of the arrays that lines lie in between the passes."""
-    return fft_code.scratch_bytes(fft_chirp.room(length) if factors(length) is None else length, form)
+def _alone(stage: Stage, element: ElementType) -> Form | None:
+    """The form of each line by itself, where its elements lie next to each other."""
+    n = stage.length
+    if stage.apart:
+        return None
+    vector = fft_alone.vector_of(n, element)
+    if vector is not None and (stage.kind == "c2c" or stage.is_halved):
+        return Form(vector, n, is_alone=True)
+    widest = vectors_for(element, n)[0]
+    joins = stage.is_halved or stage.kind == "c2r"
+    if factors(n) is not None or joins or n < widest.lanes:
+        return None
+    return Form(widest, fft_chirp.room(n, widest.lanes), is_alone=True)
 
 
 def write_fft(w: ProgramWriter, t: FftThunk) -> None:
@@ -138,16 +178,16 @@ def write_fft(w: ProgramWriter, t: FftThunk) -> None:
     w.declare(DRIVER, f"void @{DRIVER}(ptr, i64, i64)", fft_code.driver_address)
     element = part_type(t.element_type)
     for stage in stages(t.fft_type, t.lengths, t.dims):
-        form = _vector(stage, element)
+        form = form_of(stage, element)
         groups = ceil(stage.lines / form.lanes)
         work = stage.length * form.lanes * max(1.0, log2(stage.length))
         args = [places[stage.origin], places[stage.target], _job(w, stage, form, groups)]
         write_range(w, DRIVER, args, stage.sets * groups, max(1, round(_PORTION / work)))
 
 
-def _job(w: ProgramWriter, s: Stage, form: LineVector, groups: int) -> str:
-    """The table of a stage, see `fft_code.Job`."""
-    element = form.element
+def _job(w: ProgramWriter, s: Stage, form: Form, groups: int) -> str:
+    """The table of a stage, see `fft_job.Job`."""
+    element = form.vector.element
     size = 2 * element.byte_size
     near = s.lines if s.apart else 1  # complex elements from one of a line to the next
     steps = [size * (near if s.apart else n) for n in (s.read, s.written)]
@@ -162,7 +202,7 @@ def _job(w: ProgramWriter, s: Stage, form: LineVector, groups: int) -> str:
     words |= {
         Job.LENGTH: s.length,
         Job.LANES: form.lanes,
-        Job.SCRATCH: _scratch(s.length, form),
+        Job.SCRATCH: form.scratch,
         Job.LINES: s.lines,
         Job.GROUPS: groups,
         Job.FROM_STEP: steps[0],
@@ -175,55 +215,70 @@ def _job(w: ProgramWriter, s: Stage, form: LineVector, groups: int) -> str:
         Job.WRITE_FLIPPED: flips[1],
         Job.SCALE: struct.unpack("<q", struct.pack("<d", scale))[0],
     }
-    words |= {job: _piece(w, form, piece) for job, piece in _pieces(s).items()}
+    words |= {job: _piece(w, form.vector, piece) for job, piece in _pieces(s, form).items()}
     if s.is_halved:
-        words[Job.REAL_ROOTS_AT] = _numbers(w, "roots", fft_code.roots, 2 * s.length, s.length + 1, element)
+        words[Job.REAL_ROOTS_AT] = _numbers(w, "roots", roots, 2 * s.length, s.length + 1, element)
     found = list(_passes(w, s.length, form))
     words |= {Job.PASSES: len(found) // 4, Job.PASSES_AT: write_table(w, "passes", found)}
     return write_table(w, "transform", [words[n] for n in Job])
 
 
-def _pieces(s: Stage) -> dict[Job, str]:
+def _pieces(s: Stage, form: Form) -> dict[Job, str]:
     """The functions around the passes."""
     if s.apart:
         return {Job.READ_AT: "read_apart", Job.WRITE_AT: "write_apart"}
     match s.kind, s.is_halved:
         case "r2c", True:
-            return {Job.READ_AT: "read", Job.SPLIT_AT: "split", Job.WRITE_AT: "write"}
+            pieces = {Job.READ_AT: "read", Job.SPLIT_AT: "split", Job.WRITE_AT: "write"}
         case "r2c", False:
-            return {Job.READ_AT: "read_real", Job.WRITE_AT: "write"}
+            pieces = {Job.READ_AT: "read_real", Job.WRITE_AT: "write"}
         case "c2r", True:
-            return {Job.READ_AT: "read", Job.JOIN_AT: "join", Job.WRITE_AT: "write"}
+            pieces = {Job.READ_AT: "read", Job.JOIN_AT: "join", Job.WRITE_AT: "write"}
         case "c2r", False:
-            return {Job.READ_AT: "read", Job.JOIN_AT: "mirror", Job.WRITE_AT: "write_real"}
+            pieces = {Job.READ_AT: "read", Job.JOIN_AT: "mirror", Job.WRITE_AT: "write_real"}
         case _:
-            return {Job.READ_AT: "read", Job.WRITE_AT: "write"}
+            pieces = {Job.READ_AT: "read", Job.WRITE_AT: "write"}
+    if not form.is_alone:
+        return pieces
+    pieces = {job: f"{piece}_alone" for job, piece in pieces.items()}
+    return pieces | {Job.READ_AT: "copy_alone"} if Job.JOIN_AT in pieces else pieces
 
 
-def _passes(w: ProgramWriter, n: int, form: LineVector) -> Iterator[int | str]:
+def _passes(w: ProgramWriter, n: int, form: Form) -> Iterator[int | str]:
     """Function, two sizes and table of each pass."""
-    element, found = form.element, factors(n)
-    if found is not None:
-        roots = _numbers(w, "roots", fft_code.roots, n, n, element)
-        for radix, done in zip(found, accumulate(found, mul), strict=True):
-            yield from (_piece(w, form, radix), n // done, done // radix, roots)
+    vector, length = form.vector, form.length
+    if n == length:
+        yield from _butterflies(w, form)
         return
-    length = fft_chirp.room(n)
-    chirp = _numbers(w, "chirp", fft_chirp.chirp, n, element)
-    response = _numbers(w, "response", fft_chirp.response, n, element)
-    yield from (_piece(w, form, "enter"), n, length, chirp)
-    yield from _passes(w, length, form)
-    yield from (_piece(w, form, "convolve"), n, length, response)
-    yield from _passes(w, length, form)
-    yield from (_piece(w, form, "leave"), n, length, chirp)
+    kind = "_alone" if form.is_alone else ""
+    chirp = _numbers(w, "chirp", fft_chirp.chirp, n, vector.element)
+    response = _numbers(w, "response", fft_chirp.response, n, length, vector.element)
+    yield from (_piece(w, vector, f"enter{kind}"), n, length, chirp)
+    yield from _butterflies(w, form)
+    yield from (_piece(w, vector, f"convolve{kind}"), n, length, response)
+    yield from _butterflies(w, form)
+    yield from (_piece(w, vector, f"leave{kind}"), n, length, chirp)
+
+
+def _butterflies(w: ProgramWriter, form: Form) -> Iterator[int | str]:
+    vector, element = form.vector, form.vector.element
+    n = form.length // vector.lanes if form.is_alone else form.length
+    found = factors(n)
+    assert found is not None
+    table = _numbers(w, "roots", roots, n, n, element)
+    for radix, done in zip(found, accumulate(found, mul), strict=True):
+        yield from (_piece(w, vector, radix), n // done, done // radix, table)
+    if form.is_alone:
+        turns = _numbers(w, "turns", fft_alone.turns, form.length, vector.lanes, element)
+        yield from (_piece(w, vector, "gather_alone"), n, 0, turns)
 
 
 def _piece(w: ProgramWriter, form: LineVector, piece: str | int) -> str:
     name = fft_code.piece_name(form, piece)
     arguments = "ptr, ptr, i64, i64, ptr"
-    if piece in fft_code.INSIDE:
+    if piece in (*fft_code.INSIDE, *fft_alone.INSIDE):
         arguments = "ptr, ptr, ptr"
-    elif piece not in fft_code.PIECES:
+    elif piece not in (*fft_code.PIECES, *fft_alone.MOVES):
         arguments = "ptr, ptr, ptr, i64, i64"
     w.declare(name, f"void @{name}({arguments})", partial(fft_code.piece_address, form, piece))
     return f"@{name}"

@@ -23,9 +23,11 @@ CHIRP_PASSES = ("enter", "convolve", "leave")
 
 
 @cache
-def room(n: int) -> int:
-    """The length of the transforms for a line of `n` elements, the one with the least work."""
-    candidates = [(length, found) for length in range(2 * n - 1, 4 * n) if (found := factors(length)) is not None]
+def room(n: int, multiple: int = 1) -> int:
+    """The length of the transforms for a line of `n` elements: the `multiple` with the least work."""
+    least = -(-(2 * n - 1) // multiple) * multiple
+    lengths = range(least, max(4 * n, least + 1), multiple)
+    candidates = [(length, found) for length in lengths if (found := factors(length)) is not None]
     return min(candidates, key=lambda c: c[0] * sum(map(_work, c[1])))[0]
 
 
@@ -41,9 +43,9 @@ def chirp(n: int, element: ElementType) -> np.ndarray:
 
 
 @cache
-def response(n: int, element: ElementType) -> np.ndarray:
+def response(n: int, length: int, element: ElementType) -> np.ndarray:
     """The transform of the conjugates of the chirp, both sides of it, over the length, as pairs of parts."""
-    length, w = room(n), _chirp(n).conj().astype(np.complex128)
+    w = _chirp(n).conj().astype(np.complex128)
     sides = np.zeros(length, np.complex128)
     sides[:n] = w
     sides[length - n + 1 :] = w[:0:-1]

@@ -17,44 +17,14 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from enum import IntEnum
-from functools import cache
-
-import numpy as np
 
 from heron.codegen.llvm.code_cache import CodeCache
 from heron.codegen.llvm.text import Function
 from heron.codegen.native import common_code
+from heron.codegen.native.fft_alone import ALONE_PIECES, AloneWriter
 from heron.codegen.native.fft_chirp import CHIRP_PASSES, ChirpWriter
-from heron.codegen.native.fft_passes import LineVector, PassWriter, Vectors
-from heron.hlo.ir.types import ElementType
-
-
-class Job(IntEnum):
-    """Words of the table that describes one transform of lines; ``AT`` are addresses, sizes are bytes."""
-
-    LENGTH = 0  # complex elements of a line between the passes
-    LANES = 1
-    SCRATCH = 2  # bytes of each of the two scratch arrays
-    LINES = 3  # how many lie next to each other
-    GROUPS = 4  # of vectors of those
-    FROM_STEP = 5  # from one line to the next, or along a line from one element to the next
-    TO_STEP = 6
-    FROM_OUTER = 7  # from one set of lines to the next
-    TO_OUTER = 8
-    READ = 9  # complex elements of a line that are read and written
-    WRITTEN = 10
-    READ_FLIPPED = 11  # 1: real and imaginary parts exchanged
-    WRITE_FLIPPED = 12
-    SCALE = 13  # an f64
-    REAL_ROOTS_AT = 14
-    READ_AT = 15  # functions: `PIECES`
-    JOIN_AT = 16  # or null
-    SPLIT_AT = 17  # or null
-    WRITE_AT = 18
-    PASSES = 19
-    PASSES_AT = 20  # for each its function, m, s and its table
-
+from heron.codegen.native.fft_job import Job, JobWriter
+from heron.codegen.native.fft_passes import LineVector, PassWriter
 
 DRIVER = "heron_fft"
 #: functions of one element type. Lines that lie one after the other, and those next to each other, between memory and
@@ -63,15 +33,6 @@ DRIVER = "heron_fft"
 PIECES = ("read", "write", "read_apart", "write_apart", "read_real", "write_real", "join", "split", "mirror")
 #: those from scratch to scratch
 INSIDE = ("join", "split", "mirror")
-
-
-@cache
-def roots(n: int, count: int, element: ElementType) -> np.ndarray:
-    """``exp(-2 pi i k / n)`` for k < `count`, as pairs of parts."""
-    turns = np.arange(count, dtype=np.longdouble) / n
-    angles = 2 * np.longdouble("3.14159265358979323846264338327950288") * turns
-    pairs = np.stack([np.cos(angles), -np.sin(angles)], axis=-1)
-    return np.ascontiguousarray(pairs, element.dtype)
 
 
 def scratch_bytes(n: int, form: LineVector) -> int:
@@ -102,6 +63,8 @@ def piece_address(form: LineVector, piece: str | int, cache: CodeCache | None) -
 def _piece_text(form: LineVector, piece: str | int) -> str:
     if isinstance(piece, int):
         return PassWriter(form, piece).text(piece_name(form, piece))
+    if piece in ALONE_PIECES:
+        return AloneWriter(form).text(piece, piece_name(form, piece))
     if piece in CHIRP_PASSES:
         return ChirpWriter(form).text(piece, piece_name(form, piece))
     return _PieceWriter(form).text(piece)
@@ -164,7 +127,7 @@ class _DriverWriter(Function):
             self._exchange()
 
 
-class _PieceWriter(Vectors):
+class _PieceWriter(JobWriter):
     """The functions between memory and scratch, and those of real lines."""
 
     def __init__(self, form: LineVector) -> None:
@@ -189,59 +152,12 @@ class _PieceWriter(Vectors):
             arguments = "ptr %job, ptr noalias %from, ptr noalias %to"
         return self.function(f"void @{piece_name(self.form, piece)}({arguments}) nounwind")
 
-    def word(self, n: Job, kind: str = "i64") -> str:
-        return self.value(f"load {kind}, ptr {self.at('%job', int(n), 'i64')}, align 8")
-
-    def bytes(self, base: str, offset: str | int) -> str:
-        return self.at(base, offset, "i8")
-
-    def _mask(self, count: str, width: int) -> str:
-        """The first `count` of `width` lanes."""
-        kind = f"<{width} x i32>"
-        few = self.value(f"trunc i64 {self.least(count, width)} to i32")
-        one = self.value(f"insertelement {kind} poison, i32 {few}, i64 0")
-        every = self.value(f"shufflevector {kind} {one}, {kind} poison, {kind} zeroinitializer")
-        return self.value(f"icmp ult {kind} <{', '.join(f'i32 {n}' for n in range(width))}>, {every}")
-
-    def _masked_load(self, place: str, mask: str, width: int) -> str:
-        kind, suffix, size = f"<{width} x {self.scalar}>", f"v{width}f{self.element.bits}", self.element.byte_size
-        args = f"ptr align {size} {place}, <{width} x i1> {mask}, {kind} zeroinitializer"
-        return self.value(f"call {kind} @llvm.masked.load.{suffix}.p0({args})")
-
-    def _masked_store(self, value: str, place: str, mask: str, width: int) -> None:
-        kind, suffix, size = f"<{width} x {self.scalar}>", f"v{width}f{self.element.bits}", self.element.byte_size
-        args = f"{kind} {value}, ptr align {size} {place}, <{width} x i1> {mask}"
-        self.line(f"call void @llvm.masked.store.{suffix}.p0({args})")
-
-    def _turned(self, rows: list[str]) -> list[str]:
-        """The transpose of a square of vectors: the halves interleaved, as often as the side has bits."""
-        n = self.lanes
-        for _ in range(n.bit_length() - 1):
-            made: list[str] = []
-            for a, b in zip(rows[: n // 2], rows[n // 2 :], strict=True):
-                for start in (0, n // 2):
-                    order = ", ".join(f"i32 {start + k // 2 + (k % 2) * n}" for k in range(n))
-                    pair = f"{self.vector} {a}, {self.vector} {b}"
-                    made.append(self.value(f"shufflevector {pair}, <{n} x i32> <{order}>"))
-            rows = made
-        return rows
-
-    def _flip(self, n: str, flipped: str) -> str:
-        """The place of a part: real and imaginary exchanged or not."""
-        return self.integer("xor", n, flipped)
-
-    def _scale(self) -> str:
-        number = self.word(Job.SCALE, "double")
-        if self.scalar == "float":
-            number = self.value(f"fptrunc double {number} to float")
-        return self.repeated(number)
-
     # -- lines one after the other -----------------------------------------------------------------------------------
     def _read(self) -> None:
         flipped = self.word(Job.READ_FLIPPED)
         with self._columns(self.integer("mul", self.word(Job.READ), 2)) as columns:
             for n, column in columns:
-                self.put_vector(column, self.part("%scratch", self._flip(n, flipped)))
+                self.put_vector(column, self.part("%scratch", self.flip(n, flipped)))
 
     def _read_real(self) -> None:
         with self._columns(self.word(Job.READ)) as columns:
@@ -257,59 +173,52 @@ class _PieceWriter(Vectors):
             line = self.integer("add", "%first", self.least(n, last))
             lines.append(self.bytes("%array", self.integer("mul", line, step)))
         with self.loop(0, length, self.lanes) as start:
-            mask = self._mask(self.integer("sub", length, start), self.lanes)
-            rows = [self._masked_load(self.at(line, start, self.scalar), mask, self.lanes) for line in lines]
-            yield ((self.integer("add", start, n), column) for n, column in enumerate(self._turned(rows)))
+            mask = self.mask(self.integer("sub", length, start), self.lanes)
+            rows = [self.masked_load(self.at(line, start, self.scalar), mask, self.lanes) for line in lines]
+            yield ((self.integer("add", start, n), column) for n, column in enumerate(self.turned(rows)))
 
     def _write(self) -> None:
         flipped = self.word(Job.WRITE_FLIPPED)
-        self._put_columns(self.integer("mul", self.word(Job.WRITTEN), 2), lambda n: self._flip(n, flipped))
+        self._put_columns(self.integer("mul", self.word(Job.WRITTEN), 2), lambda n: self.flip(n, flipped))
 
     def _write_real(self) -> None:
         flipped = self.word(Job.WRITE_FLIPPED)
-        self._put_columns(self.word(Job.WRITTEN), lambda n: self._flip(self.integer("mul", n, 2), flipped))
+        self._put_columns(self.word(Job.WRITTEN), lambda n: self.flip(self.integer("mul", n, 2), flipped))
 
     def _put_columns(self, length: str, place: Callable[[str], str]) -> None:
         """Numbers of all lines, each at its place in scratch, to blocks of every line."""
-        step, scale = self.word(Job.TO_STEP), self._scale()
+        step, scale = self.word(Job.TO_STEP), self.scale()
         with self.loop(0, length, self.lanes) as start:
-            mask = self._mask(self.integer("sub", length, start), self.lanes)
+            mask = self.mask(self.integer("sub", length, start), self.lanes)
             columns = []
             for n in range(self.lanes):
                 part = self.vector_at(self.part("%scratch", place(self.integer("add", start, n))))
                 columns.append(self.real("fmul", part, scale))
-            for n, row in enumerate(self._turned(columns)):
+            for n, row in enumerate(self.turned(columns)):
                 with self.when(self.value(f"icmp ult i64 {n}, %count")):
                     line = self.bytes("%array", self.integer("mul", self.integer("add", "%first", n), step))
-                    self._masked_store(row, self.at(line, start, self.scalar), mask, self.lanes)
+                    self.masked_store(row, self.at(line, start, self.scalar), mask, self.lanes)
 
     # -- lines next to each other ------------------------------------------------------------------------------------
     def _read_apart(self) -> None:
-        wide, step, flipped = 2 * self.lanes, self.word(Job.FROM_STEP), self.word(Job.READ_FLIPPED)
-        mask = self._mask(self.integer("mul", "%count", 2), wide)
+        step, flipped = self.word(Job.FROM_STEP), self.word(Job.READ_FLIPPED)
         start = self.at("%array", self.integer("mul", "%first", 2), self.scalar)
         with self.loop(0, self.word(Job.READ)) as k:
-            both = self._masked_load(self.bytes(start, self.integer("mul", k, step)), mask, wide)
-            for n in range(2):
-                order = ", ".join(f"i32 {2 * lane + n}" for lane in range(self.lanes))
-                kind = f"<{wide} x {self.scalar}>"
-                part = self.value(f"shufflevector {kind} {both}, {kind} poison, <{self.lanes} x i32> <{order}>")
+            pair = self.masked_pairs(self.bytes(start, self.integer("mul", k, step)), "%count")
+            for n, part in enumerate(pair):
                 at = self.integer("add", self.integer("mul", k, 2), n)
-                self.put_vector(part, self.part("%scratch", self._flip(at, flipped)))
+                self.put_vector(part, self.part("%scratch", self.flip(at, flipped)))
 
     def _write_apart(self) -> None:
-        wide, step, flipped = 2 * self.lanes, self.word(Job.TO_STEP), self.word(Job.WRITE_FLIPPED)
-        mask, scale = self._mask(self.integer("mul", "%count", 2), wide), self._scale()
+        step, flipped, scale = self.word(Job.TO_STEP), self.word(Job.WRITE_FLIPPED), self.scale()
         start = self.at("%array", self.integer("mul", "%first", 2), self.scalar)
-        order = ", ".join(f"i32 {lane + part * self.lanes}" for lane in range(self.lanes) for part in range(2))
         with self.loop(0, self.word(Job.WRITTEN)) as k:
             parts = []
             for n in range(2):
-                at = self._flip(self.integer("add", self.integer("mul", k, 2), n), flipped)
+                at = self.flip(self.integer("add", self.integer("mul", k, 2), n), flipped)
                 parts.append(self.real("fmul", self.vector_at(self.part("%scratch", at)), scale))
-            pair = f"{self.vector} {parts[0]}, {self.vector} {parts[1]}"
-            both = self.value(f"shufflevector {pair}, <{wide} x i32> <{order}>")
-            self._masked_store(both, self.bytes(start, self.integer("mul", k, step)), mask, wide)
+            place = self.bytes(start, self.integer("mul", k, step))
+            self.put_masked_pairs((parts[0], parts[1]), place, "%count")
 
     # -- real lines --------------------------------------------------------------------------------------------------
     def _split(self) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import cmath
 import math
+from collections.abc import Sequence
 
 import numpy as np
 
@@ -15,7 +16,7 @@ from heron.records import dataclass
 Complex = tuple[str, str]
 
 #: factors there are butterflies for, the ones to take first
-RADICES = (8, 4, 2, 3, 5, 7, 11, 13)
+RADICES = (8, 4, 2, 3, 5, 7, 11, 13, 17, 19, 23, 29, 31)
 
 
 def factors(n: int) -> list[int] | None:
@@ -122,6 +123,56 @@ class Vectors(Function):
             parts.append(self.repeated(number))
         return parts[0], parts[1]
 
+    def mask(self, count: str, width: int) -> str:
+        """The first `count` of `width` lanes."""
+        kind = f"<{width} x i32>"
+        few = self.value(f"trunc i64 {self.least(count, width)} to i32")
+        one = self.value(f"insertelement {kind} poison, i32 {few}, i64 0")
+        every = self.value(f"shufflevector {kind} {one}, {kind} poison, {kind} zeroinitializer")
+        return self.value(f"icmp ult {kind} <{', '.join(f'i32 {n}' for n in range(width))}>, {every}")
+
+    def masked_load(self, place: str, mask: str, width: int) -> str:
+        kind, suffix, size = f"<{width} x {self.scalar}>", f"v{width}f{self.element.bits}", self.element.byte_size
+        args = f"ptr align {size} {place}, <{width} x i1> {mask}, {kind} zeroinitializer"
+        return self.value(f"call {kind} @llvm.masked.load.{suffix}.p0({args})")
+
+    def masked_store(self, value: str, place: str, mask: str, width: int) -> None:
+        kind, suffix, size = f"<{width} x {self.scalar}>", f"v{width}f{self.element.bits}", self.element.byte_size
+        args = f"{kind} {value}, ptr align {size} {place}, <{width} x i1> {mask}"
+        self.line(f"call void @llvm.masked.store.{suffix}.p0({args})")
+
+    def masked_pairs(self, place: str, count: str) -> Complex:
+        """As many complex numbers as there are lanes, from memory; zeros beyond the first `count`."""
+        wide = 2 * self.lanes
+        both = self.masked_load(place, self.mask(self.integer("mul", count, 2), wide), wide)
+        return self._every_other(both, 0), self._every_other(both, 1)
+
+    def _every_other(self, both: str, first: int) -> str:
+        wide = f"<{2 * self.lanes} x {self.scalar}>"
+        order = ", ".join(f"i32 {2 * lane + first}" for lane in range(self.lanes))
+        return self.value(f"shufflevector {wide} {both}, {wide} poison, <{self.lanes} x i32> <{order}>")
+
+    def put_masked_pairs(self, z: Complex, place: str, count: str) -> None:
+        """The first `count` complex numbers, to memory."""
+        wide = 2 * self.lanes
+        order = ", ".join(f"i32 {lane + part * self.lanes}" for lane in range(self.lanes) for part in range(2))
+        pair = f"{self.vector} {z[0]}, {self.vector} {z[1]}"
+        both = self.value(f"shufflevector {pair}, <{wide} x i32> <{order}>")
+        self.masked_store(both, place, self.mask(self.integer("mul", count, 2), wide), wide)
+
+    def turned(self, rows: Sequence[str]) -> list[str]:
+        """The transpose of a square of vectors: the halves interleaved, as often as the side has bits."""
+        n, rows = self.lanes, list(rows)
+        for _ in range(n.bit_length() - 1):
+            made: list[str] = []
+            for a, b in zip(rows[: n // 2], rows[n // 2 :], strict=True):
+                for start in (0, n // 2):
+                    order = ", ".join(f"i32 {start + k // 2 + (k % 2) * n}" for k in range(n))
+                    pair = f"{self.vector} {a}, {self.vector} {b}"
+                    made.append(self.value(f"shufflevector {pair}, <{n} x i32> <{order}>"))
+            rows = made
+        return rows
+
     def repeated(self, number: str) -> str:
         """A number in all lanes."""
         one = self.value(f"insertelement {self.vector} poison, {self.scalar} {number}, i64 0")
@@ -129,30 +180,8 @@ class Vectors(Function):
         return self.value(f"shufflevector {self.vector} {one}, {self.vector} poison, {zeros}")
 
 
-class PassWriter(Vectors):
-    """The pass of one factor."""
-
-    def __init__(self, form: LineVector, radix: int) -> None:
-        super().__init__(form)
-        self.radix = radix
-
-    def text(self, name: str) -> str:
-        """The function ``void NAME(ptr from, ptr to, ptr roots, i64 m, i64 s)``."""
-        r = self.radix
-        with self.loop(0, "%m") as p:
-            turn = self.integer("mul", p, "%s")
-            turns = [self.root("%roots", self.integer("mul", turn, j)) for j in range(1, r)]
-            start = self.integer("mul", turn, r)
-            with self.loop(0, "%s") as q:
-                first, far = self.integer("add", q, turn), self.integer("mul", "%m", "%s")
-                xs = [self.pair("%from", self.integer("add", first, self.integer("mul", far, j))) for j in range(r)]
-                ys = self.butterfly(xs)
-                ys = [ys[0], *(self.mul(y, w) for y, w in zip(ys[1:], turns, strict=True))]
-                target = self.integer("add", q, start)
-                for j, y in enumerate(ys):
-                    self.put(y, "%to", self.integer("add", target, self.integer("mul", "%s", j)))
-        arrays = "ptr noalias %from, ptr noalias %to, ptr noalias %roots"
-        return self.function(f"void @{name}({arrays}, i64 %m, i64 %s) nounwind")
+class Butterflies(Vectors):
+    """Transforms of a few numbers in registers."""
 
     def butterfly(self, x: list[Complex]) -> list[Complex]:
         """The transform of a few numbers: halves for powers of two, sums of symmetric pairs for primes."""
@@ -196,3 +225,29 @@ class PassWriter(Vectors):
             turned = self.down(odd)
             found[k], found[n - k] = self.add(even, turned), self.sub(even, turned)
         return found
+
+
+class PassWriter(Butterflies):
+    """The pass of one factor."""
+
+    def __init__(self, form: LineVector, radix: int) -> None:
+        super().__init__(form)
+        self.radix = radix
+
+    def text(self, name: str) -> str:
+        """The function ``void NAME(ptr from, ptr to, ptr roots, i64 m, i64 s)``."""
+        r = self.radix
+        with self.loop(0, "%m") as p:
+            turn = self.integer("mul", p, "%s")
+            turns = [self.root("%roots", self.integer("mul", turn, j)) for j in range(1, r)]
+            start = self.integer("mul", turn, r)
+            with self.loop(0, "%s") as q:
+                first, far = self.integer("add", q, turn), self.integer("mul", "%m", "%s")
+                xs = [self.pair("%from", self.integer("add", first, self.integer("mul", far, j))) for j in range(r)]
+                ys = self.butterfly(xs)
+                ys = [ys[0], *(self.mul(y, w) for y, w in zip(ys[1:], turns, strict=True))]
+                target = self.integer("add", q, start)
+                for j, y in enumerate(ys):
+                    self.put(y, "%to", self.integer("add", target, self.integer("mul", "%s", j)))
+        arrays = "ptr noalias %from, ptr noalias %to, ptr noalias %roots"
+        return self.function(f"void @{name}({arrays}, i64 %m, i64 %s) nounwind")

@@ -13,7 +13,7 @@ import heron
 from heron import targets
 from heron.backends.compiler import Compilation
 from heron.cli import values
-from heron.codegen.native import fft, fft_code, fft_passes
+from heron.codegen.native import fft, fft_passes, fft_tables
 from heron.compiling import compile
 from heron.evaluator import evaluate
 from heron.hlo.ir.module import Module
@@ -82,7 +82,7 @@ def test_kinds(kind: str, dims: tuple[int, ...], rank: int, t: str) -> None:
 
 @pytest.mark.parametrize("t", ["f32", "f64"])
 @pytest.mark.parametrize("kind", KINDS)
-@pytest.mark.parametrize(("dims", "rank"), [((20, 17), 1), ((16, 38), 1), ((9, 19, 23), 2), ((16, 1009), 1)])
+@pytest.mark.parametrize(("dims", "rank"), [((20, 37), 1), ((16, 82), 1), ((9, 41, 43), 2), ((16, 1009), 1)])
 def test_large_prime_factors(kind: str, dims: tuple[int, ...], rank: int, t: str) -> None:
     assert_close(kind, dims, rank, t)
 
@@ -95,6 +95,38 @@ def test_large_prime_factors(kind: str, dims: tuple[int, ...], rank: int, t: str
 )
 def test_few_lines(kind: str, dims: tuple[int, ...], rank: int, t: str) -> None:
     assert_close(kind, dims, rank, t)
+
+
+#: with as many lanes as any machine has, with fewer, of a number of elements that blocks do not divide, and primes
+ALONE = (16, 32, 256, 1024, 8, 24, 40, 1000, 8232, 12000, 4, 12, 100, 2, 6, 37, 331)
+
+
+@pytest.mark.parametrize("t", ["f32", "f64"])
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("length", ALONE)
+def test_a_line_by_itself(kind: str, length: int, t: str) -> None:
+    """Neighbouring elements share a vector, unless the length is odd."""
+    for lines in (1, 3):
+        assert_close(kind, (lines, length), 1, t)
+        assert_close(kind, (lines, 2 * length), 1, t)
+
+
+@pytest.mark.parametrize("kind", ["FFT", "IFFT", "RFFT"])
+def test_a_long_line_of_prime_length(kind: str) -> None:
+    assert_close(kind, (4099,), 1, "f32")
+
+
+def test_the_form_of_lines() -> None:
+    def form(lines: int, length: int) -> fft.Form:
+        (stage,) = fft.stages("FFT", (length,), (lines, length))
+        return fft.form_of(stage, F64)
+
+    widest = fft_passes.vectors_for(F64, 1 << 20)[0]
+    assert form(1, 1024) == fft.Form(widest, 1024, is_alone=True)
+    assert form(64, 1024) == fft.Form(widest, 1024)
+    assert form(64, 32768).is_alone  # together they would not stay in a cache
+    assert not form(1, 81).is_alone
+    assert form(1, 331).is_alone and form(1, 331).length % widest.lanes == 0
 
 
 @settings(max_examples=30)
@@ -234,10 +266,10 @@ def test_scratch_is_planned_with_all_other_memory() -> None:
 @pytest.mark.parametrize(
     ("kind", "dims", "rank", "why"),
     [
-        ("FFT", (64, 40009), 1, "lines of 40009 elements do not stay in a cache"),
-        ("FFT", (64, 65536), 1, "lines of 65536 elements do not stay in a cache"),
-        ("FFT", (8192,), 1, "a vector with one line of 8192 elements is slower"),
-        ("IRFFT", (16384,), 1, "a vector with one line of 8192 elements is slower"),
+        ("FFT", (64, 100003), 1, "lines of 100003 elements do not stay in a cache"),
+        ("FFT", (64, 262144), 1, "lines of 262144 elements do not stay in a cache"),
+        ("FFT", (19683,), 1, "a vector with one line of 19683 elements is slower"),
+        ("IRFFT", (39366,), 1, "a vector with one line of 19683 elements is slower"),
     ],
 )
 def test_what_the_library_does(kind: str, dims: tuple[int, ...], rank: int, why: str) -> None:
@@ -248,6 +280,6 @@ def test_what_the_library_does(kind: str, dims: tuple[int, ...], rank: int, why:
 
 
 def test_roots_are_rounded_once() -> None:
-    found = fft_code.roots(12, 12, F64)
+    found = fft_tables.roots(12, 12, F64)
     np.testing.assert_allclose(found[3], [0, -1], rtol=0, atol=1e-18)
     np.testing.assert_array_equal(found[1], [np.sqrt(0.75), -0.5])
