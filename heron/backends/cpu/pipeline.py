@@ -81,7 +81,15 @@ def optimise() -> Pipeline:
             Late("simplify.reduction_reuse", {"reduce"}),
             Late("expand.window_splitter", {"reduce-window"}),
             # nothing may simplify behind it: that would join the steps of a reduction again
-            Late("expand.tree_reduction_rewriter", {"reduce"}, parts=64, least=1 << 15, column_bytes=128, pads=False),
+            Late(
+                "expand.tree_reduction_rewriter",
+                {"reduce"},
+                parts=64,
+                least=1 << 15,
+                column_bytes=128,
+                pads=False,
+                fold=32,
+            ),
         ],
     )
 

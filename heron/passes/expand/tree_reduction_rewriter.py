@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from math import prod
+from math import gcd, prod
 
 from heron.analysis.fusion.reduce_order import in_any_order
 from heron.analysis.values.splat import splat_value
@@ -13,7 +13,7 @@ from heron.hlo.ir.computation import Computation
 from heron.hlo.ir.instruction import Instruction
 from heron.hlo.ir.module import Module
 from heron.hlo.ir.shape import tuple_
-from heron.hlo.ir.types import F32, ElementType
+from heron.hlo.ir.types import F32, PRED, ElementType
 from heron.passes.framework.base import Constraint, Pass
 from heron.passes.framework.context import PassContext
 from heron.passes.framework.registry import register
@@ -24,6 +24,12 @@ from heron.records import dataclass
 _COLUMNS = 32
 #: parts below which cutting saves less than the second step takes
 _FEWEST = 4
+#: elements of a folded row: vectors of them are in registers; and folded rows for each part, at least
+_FOLDED, _LEAST_ROWS = 64, 32
+#: columns that a CPU keeps in registers, in vectors of numbers along the rows, but for predicates
+_NARROW = 8
+#: values that are looked at, to know where a reduction's operand comes from
+_LOOKED_AT = 32
 #: elements left over from equal parts that are as few as the results of those
 _MOST_LEFT_OVER = 1 << 12
 
@@ -40,6 +46,9 @@ class TreeReductionRewriter(Pass):
     parts are combined with the parts' results: tests for padding would take longer than a short reducer. Small floats
     stay f32 between the two steps. HLO leaves the order of elements open; the number of parts depends on shapes and
     target alone, so the same program gives the same bits.
+
+    Rows of fewer than ``fold`` neighbouring results do not fill vectors. Several of them count as one row then, and the
+    second step reduces what they give; rows that are left over are reduced there, too.
 
     sum {
       a = f32[] parameter(0)
@@ -61,6 +70,7 @@ class TreeReductionRewriter(Pass):
     least: int = 1 << 13
     column_bytes: int = 64
     pads: bool = True
+    fold: int = 0
     constraints = (
         Constraint("tree-reduction-rewriter", "instruction-fusion", "each step becomes a kernel"),
         Constraint("tree-reduction-rewriter", "priority-fusion", "each step becomes a kernel"),
@@ -73,10 +83,25 @@ class TreeReductionRewriter(Pass):
         for c in module.non_fusion_computations():
             for i in [i for i in c.instructions if i.opcode == "reduce" and is_static(i)]:
                 count = self._count(i, wanted)
-                if count:
+                if self._folds(i, count):
+                    _fold(i, max(count, 1))
+                elif count:
                     _cut(i, count, self.pads)
-                    changed = True
+                else:
+                    continue
+                changed = True
         return changed
+
+    def _folds(self, i: Instruction, count: int) -> bool:
+        """Whether rows of narrow columns are to count as one, where there would be so many parts otherwise."""
+        sizes, d = i.operands[0].shape.dims, _only_dimension(i)
+        if d is None or len(i.operands) > 2 or not in_any_order(i):
+            return False
+        columns = prod(sizes[d + 1 :])
+        is_narrow = columns <= _NARROW and i.shape.element_type is not PRED
+        if not 1 < columns < self.fold or not count and (is_narrow or sizes[d] * columns < self.least):
+            return False
+        return sizes[d] >= _rows_folded(columns) * _LEAST_ROWS and _is_plain(i.operands[0])
 
     def _count(self, i: Instruction, wanted: int) -> int:
         """Into how many parts to cut the longest reduced dimension; 0: not at all."""
@@ -100,6 +125,38 @@ class TreeReductionRewriter(Pass):
         return 0 if enough else _near_divisor(max(sizes[d] for d in i.dimensions), count)
 
 
+def _rows_folded(columns: int) -> int:
+    """The rows of so many columns that count as one, which vectors fill."""
+    return _FOLDED // gcd(_FOLDED, columns)
+
+
+def _only_dimension(i: Instruction) -> int | None:
+    """The dimension that a reduce goes along, if there is one, and it is not the innermost."""
+    sizes = i.operands[0].shape.dims
+    reduced = [d for d in i.dimensions if sizes[d] > 1]
+    if len(i.dimensions) > len(reduced) or len(reduced) != 1 or reduced[0] == len(sizes) - 1:
+        return None
+    return reduced[0]
+
+
+def _is_plain(x: Instruction) -> bool:
+    """Whether an array is in memory, or is computed element by element of arrays that are: rows can be folded there."""
+    work, seen = [x], {x}
+    while work:
+        i = work.pop()
+        if i.op.is_elementwise:
+            new = [o for o in i.operands if o not in seen and not o.shape.is_scalar]
+            seen.update(new)
+            work += new
+        elif not _is_splat(i) and (facts.is_generated(i) or facts.moves_elements(i) and not facts.is_view(i)):
+            return False
+    return len(seen) <= _LOOKED_AT
+
+
+def _is_splat(i: Instruction) -> bool:
+    return i.opcode == "broadcast" and i.operands[0].shape.is_scalar
+
+
 def _near_divisor(n: int, wanted: int) -> int:
     """A divisor of `n` near to `wanted`, so that nothing must be padded; else `wanted` itself, or 0 if n is short."""
     if n < 2 * wanted:
@@ -109,18 +166,10 @@ def _near_divisor(n: int, wanted: int) -> int:
 
 
 def _cut(i: Instruction, count: int, pads: bool) -> None:
-    c = i.parent
-    assert c is not None and c.module is not None
-    n = len(i.operands) // 2
-    arrays, inits = i.operands[:n], i.operands[n:]
+    work = _Work.of(i)
+    arrays = work.arrays
     sizes = arrays[0].shape.dims
     d = max(i.dimensions, key=lambda k: sizes[k])
-    opcode = combiner(i.to_apply) if n == 1 else None
-    wide = opcode is not None and _is_small(arrays[0].shape.element_type)
-    reducer = applied(c.module, opcode, F32) if wide and opcode else i.to_apply
-    if wide:
-        arrays, inits = ([_converted(x, F32) for x in some] for some in (arrays, inits))
-    starts = _identities(opcode, inits)
     part, rest = divmod(sizes[d], count)
     left_over: list[Instruction] = []
     others = tuple([k for k in i.dimensions if k != d])
@@ -129,15 +178,63 @@ def _cut(i: Instruction, count: int, pads: bool) -> None:
         arrays = [_range(x, d, 0, count * part) for x in arrays]
     elif rest:
         part += 1
-    cut = [_parts(x, start, d, count, part) for x, start in zip(arrays, starts, strict=True)]
+    cut = [_parts(x, start, d, count, part) for x, start in zip(arrays, work.starts, strict=True)]
     inside = tuple(sorted(k + (k >= d) for k in i.dimensions))  # dimension d + 1 is the place within a part
-    first = _reduced(cut, starts, inside, reducer, i)
+    first = _reduced(cut, work.starts, inside, work.reducer, i)
     left = sum(k not in i.dimensions for k in range(d))
     if left_over:
-        singles = _reduced(left_over, starts, others, reducer, i) if others else left_over
+        singles = _reduced(left_over, work.starts, others, work.reducer, i) if others else left_over
         first = [_joined(parts, more, left) for parts, more in zip(first, singles, strict=True)]
-    second = _reduced(first, inits, (left,), reducer, i)
-    if wide:
+    _finish(i, work, first, left)
+
+
+def _fold(i: Instruction, count: int) -> None:
+    """As `_cut`, into at most so many parts, with several rows as one."""
+    work, d = _Work.of(i), _only_dimension(i)
+    assert d is not None
+    (x,) = work.arrays
+    sizes = x.shape.dims
+    before, columns = sizes[:d], prod(sizes[d + 1 :])
+    rows = _rows_folded(columns)
+    count = min(count, sizes[d] // (rows * _LEAST_ROWS))
+    part = sizes[d] // (count * rows)
+    whole = part * count * rows
+    some = x if whole == sizes[d] else _range(x, d, 0, whole)
+    (made,) = _reduced([reshape(some, (*before, count, part, rows * columns))], work.starts, (d + 1,), work.reducer, i)
+    first = reshape(made, (*before, count * rows, *sizes[d + 1 :]))
+    if whole < sizes[d]:
+        first = _joined(first, _range(x, d, whole, sizes[d]), d)
+    _finish(i, work, [first], d)
+
+
+@dataclass(frozen=True)
+class _Work:
+    """The arrays that are reduced, in a wide type, and the values to begin with: of a part, and in the end."""
+
+    arrays: Sequence[Instruction]
+    starts: Sequence[Instruction]
+    inits: Sequence[Instruction]
+    reducer: Computation
+
+    @staticmethod
+    def of(i: Instruction) -> _Work:
+        c, n = i.parent, len(i.operands) // 2
+        assert c is not None and c.module is not None
+        arrays, inits = i.operands[:n], i.operands[n:]
+        opcode = combiner(i.to_apply) if n == 1 else None
+        reducer = i.to_apply
+        if opcode is not None and _is_small(arrays[0].shape.element_type):
+            reducer = applied(c.module, opcode, F32)
+            arrays, inits = ([_converted(x, F32) for x in some] for some in (arrays, inits))
+        return _Work(arrays, _identities(opcode, inits), inits, reducer)
+
+
+def _finish(i: Instruction, work: _Work, first: Sequence[Instruction], d: int) -> None:
+    """Reduce the results of the first step along dimension `d`; they take the place of `i`."""
+    c = i.parent
+    assert c is not None
+    second = _reduced(first, work.inits, (d,), work.reducer, i)
+    if i.shape.is_array and i.shape.element_type is not second[0].shape.element_type:
         second = [_converted(second[0], i.shape.element_type)]
     c.replace(i, c.add("tuple", second, i.shape, like=i) if i.shape.is_tuple else second[0])
 

@@ -83,6 +83,59 @@ ENTRY e { x = s32[65537,3] parameter(0) z = s32[] constant(0)
         assert got.tolist() == [3 * count - 3, 3 * count - 2, 3 * count - 1]
 
 
+@pytest.mark.parametrize(
+    ("shape", "result", "dims", "steps"),
+    [
+        ("65536,4", "4", "0", ["f32[64,64]", "f32[4]"]),
+        ("65537,3", "3", "0", ["f32[32,192]", "f32[3]"]),  # 33 rows of 64 do not go into more; one row is left over
+        ("2,20000,3", "2,3", "1", ["f32[2,9,192]", "f32[2,3]"]),
+        ("20000,2,3", "2,3", "0", ["f32[19,192]", "f32[2,3]"]),
+        ("1000,3", "3", "0", ["f32[3]"]),  # too short
+        ("700,9", "9", "0", ["f32[5,9]", "f32[9]"]),  # fewer than 32 times 64 rows
+        ("4096,40", "40", "0", ["f32[32,40]", "f32[40]"]),  # wide enough
+    ],
+)
+@pytest.mark.parametrize(("op", "init"), [("add", "2.5"), ("maximum", "-inf")])
+def test_narrow_rows_are_folded(shape: str, result: str, dims: str, steps: list[str], op: str, init: str) -> None:
+    module = program(shape, result, dims, op, init)
+    x = RNG.integers(-9, 9, [int(n) for n in shape.split(",")]).astype(np.float32)
+    (want,) = evaluate(module, x)
+    assert rewritten(module, parts=64, least=1024, fold=32) == steps
+    (got,) = evaluate(module, x)
+    np.testing.assert_array_equal(got, want)
+
+
+def test_only_rows_in_memory_are_folded() -> None:
+    """Or those computed element by element of such: others would have to be found by their position in a row."""
+
+    def steps(operand: str) -> list[str]:
+        return rewritten(text.parse(OF_OTHERS.format(operand)), parts=64, least=1024, fold=32)
+
+    assert steps("multiply(x, x)") == ["f32[64,64]", "f32[4]"]
+    assert steps("maximum(x, zeros)") == ["f32[64,64]", "f32[4]"]
+    assert steps("multiply(x, row)") == ["f32[64,4]", "f32[4]"]
+
+
+OF_OTHERS = """HloModule m
+r {{ a = f32[] parameter(0) b = f32[] parameter(1) ROOT c = f32[] add(a, b) }}
+ENTRY e {{ x = f32[65536,4] parameter(0) y = f32[4] parameter(1) z = f32[] constant(0)
+  row = f32[65536,4] broadcast(y), dimensions={{1}}
+  zeros = f32[65536,4] broadcast(z), dimensions={{}}
+  p = f32[65536,4] {}
+  ROOT q = f32[4] reduce(p, z), dimensions={{0}}, to_apply=r }}"""
+
+
+@pytest.mark.parametrize("rows", [4096, 4099])
+@pytest.mark.parametrize("columns", [2, 5, 9, 31])
+@pytest.mark.parametrize(("op", "init", "t"), [("add", "0", "f32"), ("and", "true", "pred"), ("maximum", "-128", "s8")])
+def test_folded_rows_on_the_cpu(rows: int, columns: int, op: str, init: str, t: str) -> None:
+    module = program(f"{rows},{columns}", f"{columns}", "0", op, init, t)
+    dtype = module.entry.parameters[0].shape.element_type.dtype
+    x = RNG.integers(-9, 9, (rows, columns)).astype(dtype) if t != "pred" else RNG.random((rows, columns)) > 1e-4
+    (want,), (got,) = evaluate(module, x), compile(module, "cpu").run([x])
+    np.testing.assert_allclose(np.asarray(got, np.float64), np.asarray(want, np.float64), rtol=1e-6)
+
+
 def test_small_floats_stay_f32_between_the_steps() -> None:
     module = program("65536", "", "0", t="bf16")
     assert rewritten(module, parts=64, least=1024) == ["f32[64]", "f32[]"]
