@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from heron.hlo.ir.instruction import Instruction
+from heron.hlo.ir.types import F32, F64, ElementType
 from heron.passes.rewriting.building import applied
 from heron.passes.rewriting.dimensions import common_groups
 from heron.passes.rewriting.rules import Builder, rule
@@ -24,7 +25,7 @@ def dot_of_empty(i: Instruction, b: Builder) -> Instruction | None:
 
 @rule("dot")
 def dot_of_one_product(i: Instruction, b: Builder) -> Instruction | None:
-    """dot(x, y) over dimensions of size 1 == the products of x's and y's elements
+    """dot(x, y) over dimensions of size 1 == the products of x's and y's elements, in a type that holds them
 
     ROOT r = f32[2,3] dot(f32[2,1] x, f32[1,3] y), lhs_contracting_dims={1}, rhs_contracting_dims={0}
     ->
@@ -37,16 +38,27 @@ def dot_of_one_product(i: Instruction, b: Builder) -> Instruction | None:
     if len(i.operands) != 2 or i.attrs.get("algorithm"):
         return None
     x, y = i.operands
-    types = {x.shape.element_type, y.shape.element_type, i.shape.element_type}
-    if len(types) > 1 or i.shape.num_elements == 0:
+    t = _product_type(i)
+    if t is None or i.shape.num_elements == 0:
         return None
     if any(x.shape.dims[d] != 1 for d in i.lhs_contracting_dims):
         return None
     batches = len(i.lhs_batch_dims)
+    x, y = b.convert(x, t), b.convert(y, t)
     lhs = _spread(x, i.lhs_batch_dims, i.lhs_contracting_dims, batches, i, b)
     left = x.shape.rank - batches - len(i.lhs_contracting_dims)
     rhs = _spread(y, i.rhs_batch_dims, i.rhs_contracting_dims, batches + left, i, b)
-    return b.add("multiply", [lhs, rhs], i.shape)
+    return b.convert(b.add("multiply", [lhs, rhs], i.shape.with_type(t)), i.shape.element_type)
+
+
+def _product_type(i: Instruction) -> ElementType | None:
+    """A type in which the products of a dot are exact, or its own; None if its types go together in no such way."""
+    t, types = i.shape.element_type, {x.shape.element_type for x in (i, *i.operands)}
+    if len(types) == 1:
+        return t
+    if all(x.is_float for x in types):
+        return F64 if F64 in types else F32
+    return t if all(x.is_integer and 8 <= x.bits <= t.bits for x in types) else None
 
 
 def _spread(
