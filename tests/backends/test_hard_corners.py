@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 
 import heron
+from heron.hlo.ir.types import by_name
 from tests.backends.agree import TARGETS, assert_agrees
 
 REDUCERS = """affine { a=s32[] parameter(0) b=s32[] parameter(1) c=s32[] parameter(2) d=s32[] parameter(3)
@@ -172,3 +173,22 @@ def test_outputs_that_trade_places_with_donated_inputs(target: str) -> None:
     entry = """a=f32[5] parameter(0) b=f32[5] parameter(1) r=f32[5] reverse(b),dimensions={0} c=f32[5] add(a,r)
  d=f32[5] reverse(a),dimensions={0} e=f32[5] subtract(d,b) ROOT t=(f32[5],f32[5]) tuple(c,e)"""
     check(entry, target, inputs, "", header)
+
+
+@pytest.mark.parametrize("target", TARGETS)
+@pytest.mark.parametrize("t", ["f32", "s8", "pred", "c64"])
+def test_windows_of_nothing_that_collapse(t: str, target: str) -> None:
+    """There is no element to read, whatever the index: zeros come out, and no memory beside the array."""
+    numbers = "collapsed_slice_dims={0}, start_index_map={0}, index_vector_dim=1"
+    batched = (
+        "collapsed_slice_dims={}, start_index_map={1}, index_vector_dim=1, operand_batching_dims={0}, "
+        "start_indices_batching_dims={0}"
+    )
+    check(
+        f"""x={t}[3,9] parameter(0) n=s32[3,1] parameter(1)
+ g={t}[3,9] gather(x,n), offset_dims={{1}}, {numbers}, slice_sizes={{0,9}}
+ h={t}[3,2] gather(x,n), offset_dims={{1}}, {batched}, slice_sizes={{0,2}}
+ ROOT t=({t}[3,9],{t}[3,2]) tuple(g,h)""",
+        target,
+        [np.ones((3, 9), by_name(t).dtype), np.array([[0], [3], [9]], np.int32)],
+    )

@@ -7,10 +7,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+import numpy as np
 from xdsl.dialects import arith
 
 from heron.analysis.indexing.expr import Const, Expr
 from heron.analysis.indexing.hlo_maps import Index, gather_index, gather_start_index
+from heron.codegen.elemental.constants import scalar_constant
 from heron.codegen.elemental.emitter import FunctionEmitter
 from heron.codegen.elemental.movement import scalar_to_index
 from heron.codegen.elemental.registry import rule
@@ -73,6 +75,9 @@ def _gather(e: FunctionEmitter, i: Instruction, index: Index) -> Value:
     starts: list[Expr] = []
     mapped: Sequence[int] = i.start_index_map
     sizes: Sequence[int] = i.slice_sizes
+    if 0 in sizes:  # a window that collapses has no element
+        t = i.shape.element_type
+        return scalar_constant(e, np.zeros((), t.dtype), t)
     for component, d in enumerate(mapped):
         place = e.simplify(gather_start_index(i, index, Const(component)))
         starts.append(clamped_start(e, indices, place, operand.shape.dims[d] - sizes[d]))

@@ -71,7 +71,7 @@ class Gather(Op):
         return array(x.element_type, [next(inside if d in offset_dims else rest) for d in range(rank)])
 
     def evaluate(self, ev: Evaluation, i: Instruction, x: np.ndarray, starts: np.ndarray) -> np.ndarray:
-        if not x.size:  # there is nothing to read where windows have elements that the operand has not
+        if 0 in i.slice_sizes:  # there is nothing to read: a window that collapses has no element
             return np.zeros(i.shape.dims, x.dtype)
         gone = {*i.collapsed_slice_dims, *i.operand_batching_dims}
         spec = indices.Slices(
