@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from math import prod
 
+from heron.hlo.facts import is_expensive, reindexes
 from heron.hlo.ir.instruction import Instruction
 from heron.hlo.ir.shape import Shape
 from heron.hlo.ir.types import BF16, F32, ElementType
@@ -22,6 +23,8 @@ _LEAST_COLUMNS, _MOST_LINES = 4, 16
 #: the most of either where calls do better otherwise: large matrices in batches, and of types narrower than the result;
 #: twice as many of integers, whose code for calls has no instruction for short sums
 _FEW_LINES = 4
+#: ops that an operand may be made by where it is shuffled
+_MOST_OPS = 8
 #: elements of a matrix's row up to which vectors of its products with a vector are shuffled out of as many rows
 _MOST_OF_ROW = 8
 #: bytes of a row up to which vectors of neighbouring rows are shuffled out of it, and of as many numbers as there are
@@ -44,11 +47,32 @@ def is_small_product(i: Instruction) -> bool:
     if min(m, n) == 1 and k <= _MOST_OF_ROW:
         return True
     t, is_widened = i.shape.element_type, lhs.element_type is not i.shape.element_type
-    if is_widened or batch > 1 and max(m, n) > _MOST_LINES:
+    is_long = batch > 1 and max(m, n) > _MOST_LINES
+    lie_apart = rhs.rank - 1 in i.rhs_contracting_dims
+    if (is_widened or is_long or lie_apart or n < _LEAST_COLUMNS) and not all(map(_is_loaded, i.operands)):
+        return False
+    if is_widened or is_long:
         lines = 2 * _FEW_LINES if is_widened and t.is_integer else _FEW_LINES
         if min(m, n) > lines or k * t.byte_size > _ROW_BYTES:
             return False
     return min(m, n) <= _MOST_LINES and _in_vectors(i, n, k)
+
+
+def _is_loaded(operand: Instruction) -> bool:
+    """Whether an operand takes next to nothing to compute from what is in memory.
+
+    A kernel that shuffles loads has no vectors of anything else.
+    """
+    stack, seen = [operand], set[Instruction]()
+    while stack:
+        i = stack.pop()
+        if i in seen or not (i.op.is_elementwise or reindexes(i) or i.opcode == "dot"):
+            continue
+        if i.opcode == "dot" or is_expensive(i) or len(seen) == _MOST_OPS:
+            return False
+        seen.add(i)
+        stack += i.operands
+    return True
 
 
 def _is_plain(i: Instruction) -> bool:

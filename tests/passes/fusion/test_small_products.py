@@ -103,6 +103,24 @@ def test_columns_apart(t: str, lhs: str, rhs: str, out: str, dims: str) -> None:
     np.testing.assert_allclose(ours, expected, rtol=2e-5, atol=2e-4)
 
 
+def test_computed_rows_are_not_shuffled() -> None:
+    """Two columns of a function of another product: its values are computed in vectors, and stored."""
+    module = text.parse("""HloModule m
+
+ENTRY e {
+  a = f32[300,4] parameter(0)
+  b = f32[4,8] parameter(1)
+  c = f32[8,2] parameter(2)
+  d = f32[300,8] dot(a, b), lhs_contracting_dims={1}, rhs_contracting_dims={0}
+  t = f32[300,8] tanh(d)
+  ROOT r = f32[300,2] dot(t, c), lhs_contracting_dims={1}, rhs_contracting_dims={0}
+}
+""")
+    calls, (ours,), (expected,) = run(module, arrays(module))
+    assert calls == 1
+    np.testing.assert_allclose(ours, expected, rtol=2e-5, atol=2e-4)
+
+
 @pytest.mark.parametrize("lhs, rhs, out, dims", NARROW)
 @pytest.mark.parametrize("narrow, wide", [("bf16", "f32"), ("s8", "s32"), ("u8", "s32"), ("s16", "s64")])
 def test_of_narrow_numbers(narrow: str, wide: str, lhs: str, rhs: str, out: str, dims: str) -> None:
