@@ -146,7 +146,8 @@ def _loops(entry: Frame, sizes: Sequence[int]) -> int:
     """
     outer = next(n for n in range(len(sizes) + 1) if prod(sizes[n:]) <= _WRITTEN_OUT)
     is_small = len(entry.fusion.computation.instructions) <= _SMALL
-    return outer if is_small and outer < len(sizes) - 1 else len(sizes)
+    is_in_long = not outer or sizes[outer - 1] >= _LONG
+    return outer if is_small and is_in_long and outer < len(sizes) - 1 else len(sizes)
 
 
 def _item_rows(

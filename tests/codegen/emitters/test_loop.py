@@ -257,6 +257,7 @@ def test_vectors_of_every_type(t: str) -> None:
         (["f32[700,2]"], "ROOT r = f32[4,700,3,2] broadcast(p0), dimensions={1,3}", 6),
         (["f32[16000,3]"], "ROOT r = f32[2,16000,4,3] broadcast(p0), dimensions={1,3}", 1),
         (["f32[16000,2]"], "ROOT r = f32[2,16000,4,2] broadcast(p0), dimensions={1,3}", 8),
+        (["f32[16000,3]"], "ROOT r = f32[16000,2,3,2] broadcast(p0), dimensions={0,2}", 1),
         (["f32[2,3]", "f32[16000,3]"], "a = f32[2,16000,3] broadcast(p0), dimensions={0,2}\n"
          " b = f32[2,16000,3] broadcast(p1), dimensions={1,2}\n ROOT r = f32[2,16000,3] subtract(a, b)", 1),
         (["f32[9000,3,2]"], "ROOT r = f32[3,9000,2] transpose(p0), dimensions={1,0,2}", 1),
