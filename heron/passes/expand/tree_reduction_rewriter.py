@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from math import gcd, prod
 
 from heron.analysis.fusion.reduce_order import in_any_order
+from heron.analysis.fusion.small_products import is_small_product
 from heron.analysis.values.splat import splat_value
 from heron.hlo import facts
 from heron.hlo.facts import combiner
@@ -149,6 +150,8 @@ def _is_plain(x: Instruction) -> bool:
             seen.update(new)
             work += new
         elif not _is_splat(i) and (facts.is_generated(i) or facts.moves_elements(i) and not facts.is_view(i)):
+            return False
+        elif facts.is_reduction(i) or is_small_product(i):  # a kernel may compute it where it is read
             return False
     return len(seen) <= _LOOKED_AT
 

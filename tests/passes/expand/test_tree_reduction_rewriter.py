@@ -114,11 +114,14 @@ def test_only_rows_in_memory_are_folded() -> None:
     assert steps("multiply(x, x)") == ["f32[64,64]", "f32[4]"]
     assert steps("maximum(x, zeros)") == ["f32[64,64]", "f32[4]"]
     assert steps("multiply(x, row)") == ["f32[64,4]", "f32[4]"]
+    product = "dot(x, k), lhs_contracting_dims={1}, rhs_contracting_dims={0}"
+    assert steps(product) == ["f32[64,4]", "f32[4]"]
 
 
 OF_OTHERS = """HloModule m
 r {{ a = f32[] parameter(0) b = f32[] parameter(1) ROOT c = f32[] add(a, b) }}
 ENTRY e {{ x = f32[65536,4] parameter(0) y = f32[4] parameter(1) z = f32[] constant(0)
+  k = f32[4,4] broadcast(y), dimensions={{0}}
   row = f32[65536,4] broadcast(y), dimensions={{1}}
   zeros = f32[65536,4] broadcast(z), dimensions={{}}
   p = f32[65536,4] {}
