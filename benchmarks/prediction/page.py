@@ -134,5 +134,4 @@ Reasons why predictions are off:
 - The model has the peak rate of vectors for every loop. Gathers and reductions over short rows stay far below it, and
   so do loops with rounding, division or random bits: the pairs of `lennard_jones` take 100 times as long as predicted,
   the proposals of `random_walk_metropolis` 50 times.
-- Transforms through SciPy (`scipy.fft`) go through Python, and cost some 100 µs more.
 """
