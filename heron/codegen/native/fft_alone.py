@@ -166,10 +166,7 @@ class AloneWriter(JobWriter, Butterflies):
         with self.loop(0, count, self.lanes) as start:
             w = self._pairs(table, start, count)
             a, b = self._pairs(line, start, count), self._mirrored(line, self.integer("sub", half, start))
-            even = self.real("fadd", a[0], b[0]), self.real("fsub", a[1], b[1])
-            odd = self.real("fsub", a[0], b[0]), self.real("fadd", a[1], b[1])
-            both = self.add(even, self.down(self.mul(odd, w)))
-            self._put_pairs(self.times(both, 0.5), self._in_order("%to"), start, count)
+            self._put_pairs(self.split_pair(a, b, w), self._in_order("%to"), start, count)
 
     def _join(self) -> None:
         half, table, line = self.word(Job.LENGTH), self.word(Job.REAL_ROOTS_AT, "ptr"), self._in_order("%from")
@@ -178,12 +175,7 @@ class AloneWriter(JobWriter, Butterflies):
         with self.loop(0, half, self.lanes) as start:
             w = self._pairs(table, start, half)
             a, b = self._pairs(line, start, half), self._mirrored(line, self.integer("sub", half, start))
-            even = self.real("fadd", a[0], b[0]), self.real("fsub", a[1], b[1])
-            odd = self.real("fsub", a[0], b[0]), self.real("fadd", a[1], b[1])
-            odd = self.mul(odd, (w[0], self.value(f"fneg {self.vector} {w[1]}")))
-            # even + i odd
-            z = self.real("fadd", even[1], odd[0]), self.real("fsub", even[0], odd[1])
-            self.put(z, "%to", self._block(start))
+            self.put(self.join_pair(a, b, w), "%to", self._block(start))
 
     def _number(self, line: str, element: str, part: int) -> str:
         return self.at(line, self.integer("add", self.integer("mul", element, 2), part), self.scalar)

@@ -229,10 +229,7 @@ class _PieceWriter(JobWriter):
         self.put(self.pair("%from", "0"), "%from", half)  # it goes round
         with self.loop(0, self.integer("add", half, 1)) as k:
             a, b, w = self.pair("%from", k), self.pair("%from", self.integer("sub", half, k)), self.root(table, k)
-            even = self.real("fadd", a[0], b[0]), self.real("fsub", a[1], b[1])
-            odd = self.real("fsub", a[0], b[0]), self.real("fadd", a[1], b[1])
-            both = self.add(even, self.down(self.mul(odd, w)))
-            self.put(self.times(both, 0.5), "%to", k)
+            self.put(self.split_pair(a, b, w), "%to", k)
 
     def _join(self) -> None:
         """The way back of `_split`, times two and real and imaginary parts exchanged. The ends are real."""
@@ -241,11 +238,7 @@ class _PieceWriter(JobWriter):
             self.put((self.pair("%from", end)[0], "zeroinitializer"), "%from", end)
         with self.loop(0, half) as k:
             a, b, w = self.pair("%from", k), self.pair("%from", self.integer("sub", half, k)), self.root(table, k)
-            even = self.real("fadd", a[0], b[0]), self.real("fsub", a[1], b[1])
-            odd = self.real("fsub", a[0], b[0]), self.real("fadd", a[1], b[1])
-            odd = self.mul(odd, (w[0], self.value(f"fneg {self.vector} {w[1]}")))
-            # even + i odd
-            self.put((self.real("fadd", even[1], odd[0]), self.real("fsub", even[0], odd[1])), "%to", k)
+            self.put(self.join_pair(a, b, w), "%to", k)
 
     def _mirror(self) -> None:
         """The second half of a line of odd length that becomes real: the conjugates of the first, parts exchanged."""

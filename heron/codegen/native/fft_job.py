@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from enum import IntEnum
 
-from heron.codegen.native.fft_passes import Vectors
+from heron.codegen.native.fft_passes import Complex, Vectors
 
 
 class Job(IntEnum):
@@ -51,3 +51,17 @@ class JobWriter(Vectors):
         if self.scalar == "float":
             number = self.value(f"fptrunc double {number} to float")
         return self.repeated(number)
+
+    # -- real lines: elements k and n - k of the transform of a line of n pairs, and root k of 2 n ---
+    def split_pair(self, a: Complex, b: Complex, w: Complex) -> Complex:
+        """Element k of the real line's transform: the part of even elements, and that of the others, turned."""
+        even = self.real("fadd", a[0], b[0]), self.real("fsub", a[1], b[1])
+        odd = self.real("fsub", a[0], b[0]), self.real("fadd", a[1], b[1])
+        return self.times(self.add(even, self.down(self.mul(odd, w))), 0.5)
+
+    def join_pair(self, a: Complex, b: Complex, w: Complex) -> Complex:
+        """The way back, times two and parts exchanged: even + i odd."""
+        even = self.real("fadd", a[0], b[0]), self.real("fsub", a[1], b[1])
+        odd = self.real("fsub", a[0], b[0]), self.real("fadd", a[1], b[1])
+        odd = self.mul(odd, (w[0], self.value(f"fneg {self.vector} {w[1]}")))
+        return self.real("fadd", even[1], odd[0]), self.real("fsub", even[0], odd[1])
