@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import _thread
 import contextlib
 import difflib
 import io
@@ -10,8 +9,7 @@ import json
 import os
 import pkgutil
 import sys
-import threading
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from importlib import import_module
 from typing import NoReturn
 
@@ -19,6 +17,7 @@ import click
 
 from heron import __version__, configuration, files
 from heron.cli import verbs
+from heron.cli.interrupts import is_interrupted, none_dropped
 from heron.errors import HeronError
 
 OK, DIFFERENT, BAD_INPUT, BUG, PIPE_CLOSED, INTERRUPTED = 0, 1, 2, 3, 141, 130
@@ -107,7 +106,7 @@ def invoke(argv: Sequence[str]) -> int:
         if hasattr(stream, "reconfigure"):  # a terminal that lacks a character gets '?', not a crash
             stream.reconfigure(errors="replace")  # type: ignore[union-attr]
     try:
-        with _no_interrupt_dropped():
+        with none_dropped():
             code = _run(list(argv))
         sys.stdout.flush()
         return code
@@ -117,30 +116,6 @@ def invoke(argv: Sequence[str]) -> int:
     except OSError as error:  # what is left is writing to standard output: a full disk behind a redirection
         _forget_output()
         return _fail(files.os_error("CLI012", "cannot write to standard output", error), [])
-
-
-#: seconds after which Python is out of the code that drops exceptions
-_BEYOND = 0.01
-
-
-@contextlib.contextmanager
-def _no_interrupt_dropped() -> Iterator[None]:
-    """Raise Ctrl-C again where Python drops it: in what runs when an object is freed, as at the end of an import."""
-    before = sys.unraisablehook
-
-    def again(dropped: sys.UnraisableHookArgs) -> None:
-        if dropped.exc_type is KeyboardInterrupt:
-            later = threading.Timer(_BEYOND, _thread.interrupt_main)  # at once it would be dropped here, too
-            later.daemon = True
-            later.start()
-        else:
-            before(dropped)
-
-    sys.unraisablehook = again
-    try:
-        yield
-    finally:
-        sys.unraisablehook = before
 
 
 def _forget_output() -> None:
@@ -170,8 +145,7 @@ def _run(argv: list[str]) -> int:
         path = context.command_path if context else "heron"
         return _fail(HeronError("CLI002", _sentence(error.format_message()), hint=f"{path} --help"), argv)
     except (KeyboardInterrupt, click.exceptions.Abort):
-        click.echo("\ninterrupted", err=True)
-        return INTERRUPTED
+        return _interrupted()
     except MemoryError as error:
         hint = "a smaller program or smaller inputs"
         return _fail(HeronError("CLI003", "out of memory", why=str(error) or None, hint=hint), argv)
@@ -181,11 +155,19 @@ def _run(argv: list[str]) -> int:
         if error.filename is None:  # not a file that was named: writing to standard output
             raise
         return _fail(files.os_error("CLI010", f"cannot use '{error.filename}'", error), argv)
-    except Exception as error:  # a bug: still one message, not a page of Python
+    except Exception as error:
+        if is_interrupted(error):
+            return _interrupted()
+        # a bug: still one message, not a page of Python
         if os.environ.get("HERON_TRACEBACK"):
             raise
         _fail(_bug(error), argv)
         return BUG
+
+
+def _interrupted() -> int:
+    click.echo("\ninterrupted", err=True)
+    return INTERRUPTED
 
 
 def _fail(error: HeronError, argv: list[str]) -> int:
