@@ -27,6 +27,7 @@ from heron.pjrt import fingerprint, shardings
 from heron.pjrt.buffer import Buffer, row_major
 from heron.pjrt.compile_options import CompileOptions
 from heron.pjrt.device import PLATFORM, Device, Memory, Topology, platform_version
+from heron.pjrt.element_types import has_spare_bits, without_spare_bits
 from heron.pjrt.job import Job
 from heron.pjrt.loaded import LoadedExecutable, about
 from heron.pjrt.together import Launches
@@ -180,8 +181,8 @@ class Client:
         element_type = types.of_dtype(given.dtype)
         if memory.gpu is not None:
             return Buffer(memory, element_type, given.shape, given, owned=True)
-        as_is = share and is_readable(given)
-        own = given if as_is else np.array(given, order="C", copy=True)
+        as_is = share and is_readable(given) and not has_spare_bits(element_type)
+        own = given if as_is else without_spare_bits(np.array(given, order="C", copy=True), element_type)
         return Buffer(memory, element_type, given.shape, own, owned=not as_is)
 
     def view(

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+import numpy as np
+
 from heron.errors import HeronError
 from heron.hlo.ir import types
 from heron.hlo.ir.types import ElementType
@@ -39,3 +41,19 @@ def of_number(n: int) -> ElementType:
             "PJRT003", f"{n} is not the number of an element type", why=f"there are 1 to {len(_TYPES) - 1}"
         )
     return found
+
+
+def has_spare_bits(element_type: ElementType) -> bool:
+    """Whether a byte has more values than an element: a host may have left anything in the others' bits."""
+    return element_type.bits < 8 or element_type is types.PRED
+
+
+def without_spare_bits(array: np.ndarray, element_type: ElementType) -> np.ndarray:
+    """A copy in which truth values are 0 or 1, and bytes of narrower elements have zeros above the element's bits.
+
+    Any other array is returned as it is.
+    """
+    if not has_spare_bits(element_type):
+        return array
+    given = array.view(np.uint8)
+    return given != 0 if element_type is types.PRED else (given & ((1 << element_type.bits) - 1)).view(array.dtype)

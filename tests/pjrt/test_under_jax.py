@@ -135,6 +135,23 @@ e = g(b)
 gc.collect()
 assert b.is_deleted() and e[0] == 5 and (seen == 1).all()
 """,
+    "bits above those of the type": """
+for kind, bits in ((jnp.int2, 2), (jnp.uint2, 2), (jnp.int4, 4), (jnp.uint4, 4), (jnp.float4_e2m1fn, 4)):
+    for count in (1, 300, 70000):
+        host = np.resize(np.arange(256, dtype=np.uint8), count)
+        there = jax.device_put(host.view(kind))
+        same, theirs = jax.jit(lambda a: a[::-1])(there), jax.jit(lambda a: a[::-1])(jax.device_put(host.view(kind), CPU))
+        for a in (there, same[::-1]):
+            np.testing.assert_array_equal(np.asarray(a).view(np.uint8) & (1 << bits) - 1, host & (1 << bits) - 1)
+        np.testing.assert_array_equal(np.asarray(there).view(np.uint8), np.asarray(theirs).view(np.uint8)[::-1])
+        np.testing.assert_array_equal(np.asarray(same).astype(np.float32), np.asarray(theirs).astype(np.float32))
+for count in (1, 300, 70000):
+    host = np.resize(np.arange(256, dtype=np.uint8), count)
+    for view in (host, host[::-2]):
+        there = jax.device_put(view.view(bool))
+        for a in (there, jax.jit(lambda a: a[::-1])(there)[::-1], there.astype(jnp.int32), jnp.where(there, 1, 0)):
+            np.testing.assert_array_equal(np.asarray(a).astype(np.int8).view(np.int8), view != 0)
+""",
     "options of XLA": """
 lowered = jax.jit(lambda x: x + 1).lower(x)
 good = {"xla_embed_ir_in_executable": True, "xla_dump_max_hlo_modules": 200, "xla_dump_to": "/nowhere"}

@@ -13,6 +13,8 @@ from collections.abc import Callable
 
 from heron.codegen.llvm.text import Function, Module
 from heron.codegen.llvm.values import Value, View
+from heron.hlo.ir import types
+from heron.pjrt import element_types
 from heron.pjrt.c_api import abi, free_cells, gate, handles
 from heron.pjrt.c_api.free_cells import KINDS, Kind, shared
 from heron.pjrt.c_api.gate import PYTHON
@@ -31,6 +33,7 @@ MOST_ARGUMENTS = 1 << 12
 ALWAYS_DONE = 3
 
 _CELL = ctypes.sizeof(BufferCell)
+_PRED = element_types.number(types.PRED)
 
 #: writes a fast path, of a slot's arguments and the slot's Python function
 Write = Callable[[Function, View, Value], None]
@@ -170,7 +173,11 @@ def _from_host(f: Function, args: View, _: Value) -> None:
         f.call(free_cells.PUSH, cell)
         f.call(gate.LEAVE, lock, saved)
         f.ret("false", "i1")
-    f.copy(f.view(array, numpy_api.Array)["data"], data, size)
+    copy = f.view(array, numpy_api.Array)["data"]
+    f.copy(copy, data, size)
+    with f.when(type_.eq(_PRED)), f.loop(0, size) as n:  # a host's truth values may be any bytes but 0
+        place = f.at(copy, n, "i8")
+        f.store("i8", f.load("i8", place).ne(0).cast("zext", "i8"), place)
     f.fill(cell, 0, _CELL)
     made = f.view(cell, BufferCell)
     f.copy(made.at("own_dims"), dims, rank * 8)

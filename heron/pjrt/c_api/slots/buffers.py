@@ -68,8 +68,10 @@ def from_host(args: Any) -> None:
         done = Event()
         buffer = client.view(args.data, element_type, dims, memory, on_delete=done.set)
     else:
-        array = _host_array(args.data, element_type.dtype, dims, strides)
-        own = np.array(array, order="C", copy=True) if memory.gpu is None else array  # a GPU has a copy anyway
+        lying = _host_array(args.data, element_type.dtype, dims, strides)
+        array = element_types.without_spare_bits(lying, element_type)
+        is_copy = memory.gpu is not None or array is not lying  # a GPU has a copy anyway
+        own = np.asarray(array, order="C") if is_copy else np.array(array, order="C", copy=True)
         buffer = Buffer(memory, element_type, dims, own, owned=True)
     args.done_with_host_buffer = give_event(done)
     args.buffer = give(buffer)
@@ -79,7 +81,7 @@ def from_host(args: Any) -> None:
 def _may_share(args: Any, element_type: ElementType, dims: tuple[int, ...], strides: tuple[int, ...] | None) -> bool:
     if args.host_buffer_semantics < _ZERO_COPY or args.data % ARGUMENT_ALIGNMENT or not args.data:
         return False
-    if prod(dims) * element_type.byte_size < fast_paths.SMALL:
+    if prod(dims) * element_type.byte_size < fast_paths.SMALL or element_types.has_spare_bits(element_type):
         return False
     return strides is None or strides == _row_major(element_type.byte_size, dims)
 
