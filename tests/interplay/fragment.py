@@ -94,7 +94,6 @@ DOMAINS: dict[str, Callable[[np.random.Generator, Spec], Any]] = {
     "permutation": lambda rng, s: rng.permutation(s.dims[0]) if s.dims else 0,
     "index": lambda rng, s: rng.integers(0, 3, s.dims),
     "wild": lambda rng, s: rng.integers(-4, 9, s.dims),  # in and out of range
-    "increasing": lambda rng, s: np.sort(rng.integers(0, 4, s.dims), axis=-1),
     "nonzero": lambda rng, s: rng.integers(1, 9, s.dims),
     "bits": lambda rng, s: rng.integers(0, 2 ** (8 * s.dtype.itemsize), s.dims, dtype=np.uint64),
     "shift": lambda rng, s: rng.integers(0, 8 * s.dtype.itemsize + 2, s.dims),

@@ -57,8 +57,8 @@ FRAGMENTS = [
     F("segment_sum", "f32[n]; s32[n] index", lambda x, k: jax.ops.segment_sum(x, k, 4)),
     F(
         "segment_sum_rows",
-        "f32[n,3]; s32[n] increasing",
-        lambda x, k: jax.ops.segment_sum(x, k, 4, indices_are_sorted=True),
+        "f32[n,3]; s32[n] index",
+        lambda x, k: jax.ops.segment_sum(x, jnp.sort(k), 4, indices_are_sorted=True),
     ),
     F("segment_max", "f32[n]; s32[n] index", lambda x, k: jax.ops.segment_max(x, k, 4), exact=True),
     F("segment_prod", "f32[n] positive; s32[n] index", lambda x, k: jax.ops.segment_prod(x * 0.6, k, 4)),

@@ -59,8 +59,8 @@ FRAGMENTS = [
     F("searchsorted", "f32[n]; f32[5]", lambda x, v: jnp.searchsorted(jnp.sort(x), v), exact=True),
     F(
         "searchsorted_right",
-        "s32[n] increasing; s32[4] index",
-        lambda x, v: jnp.searchsorted(x, v, side="right"),
+        "s32[n] index; s32[4] index",
+        lambda x, v: jnp.searchsorted(jnp.sort(x), v, side="right"),
         exact=True,
     ),
     F(
