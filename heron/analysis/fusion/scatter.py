@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from heron.analysis.fusion import scatter_order as facts
 from heron.analysis.fusion.fusion import Fusion
+from heron.analysis.fusion.in_place import updated_parameter
 from heron.analysis.indexing.expr import Const, Expr
 from heron.analysis.indexing.hlo_maps import Index
 from heron.errors import HeronError
-from heron.hlo.facts import is_view, keeps_order
+from heron.hlo.facts import is_view, keeps_order, updated_operands
 from heron.hlo.ir.instruction import Instruction
 from heron.records import dataclass
 
@@ -68,7 +69,8 @@ def _without_views(i: Instruction) -> Instruction:
 
 
 def only_scatter(fusion: Fusion) -> Instruction:
-    """The scatter that all outputs are. Raises GEN130 when there is anything else."""
+    """The scatter that all outputs are. Raises GEN130 when there is anything else, GEN135 where it overwrites what the
+    kernel reads."""
     found: list[Instruction] = []
     for output in fusion.outputs:
         i = output.instruction
@@ -82,4 +84,18 @@ def only_scatter(fusion: Fusion) -> Instruction:
                 why="the scatter writes into its operand's buffer",
             )
         found.append(i)
+    _check_overwritten(found[0])
     return found[0]
+
+
+def _check_overwritten(scatter: Instruction) -> None:
+    for n, operand in enumerate(updated_operands(scatter)):
+        source = _without_views(operand)
+        if source.opcode == "parameter" and updated_parameter(scatter, n) is None:
+            raise HeronError(
+                "GEN135",
+                "a kernel cannot read the array that its scatter overwrites",
+                where=str(scatter),
+                why=f"'{source.name}' has {len(source.users)} readers, and may have new elements when they read it",
+                hint="compute the updates in a kernel before, or scatter into a copy",
+            )

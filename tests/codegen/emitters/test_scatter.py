@@ -208,6 +208,20 @@ def test_other_layouts_are_refused() -> None:
             emit_fusion(root_fusion(source), "k", targets.get(target))
 
 
+@pytest.mark.parametrize("target", ["cpu", "sm_90"])
+def test_reading_what_is_overwritten_is_refused(target: str) -> None:
+    """A later update would be computed from elements that an earlier one has changed."""
+    source = """HloModule m
+c { a = f32[] parameter(0) b = f32[] parameter(1) ROOT r = f32[] add(a, b) }
+f { x = f32[9] parameter(0) i = s32[9,1] parameter(1) y = f32[9] reverse(x), dimensions={0}
+  ROOT s = f32[9] scatter(x, i, y), update_window_dims={}, inserted_window_dims={0},
+    scatter_dims_to_operand_dims={0}, index_vector_dim=1, to_apply=c }
+ENTRY e { x = f32[9] parameter(0) i = s32[9,1] parameter(1)
+  ROOT r = f32[9] fusion(x, i), kind=kInput, calls=f }"""
+    with pytest.raises(HeronError, match="GEN135"):
+        emit_fusion(root_fusion(source), "k", targets.get(target))
+
+
 def test_computed_operand_with_many_unsorted_updates_is_refused() -> None:
     with pytest.raises(HeronError, match="GEN131"):
         emit_fusion(root_fusion(computed(ONES, 400, "9")), "k", targets.get("sm_90"))

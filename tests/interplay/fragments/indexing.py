@@ -38,6 +38,13 @@ FRAGMENTS = [
     F("scatter_max", "f32[n]; s32[9] index; f32[9]", lambda x, k, v: x.at[k].max(v), exact=True),
     F("scatter_min_ints", "s32[n]; s32[9] wild; s32[9]", lambda x, k, v: x.at[k].min(v, mode="drop"), exact=True),
     F("scatter_apply", "f32[n]; s32[n] permutation", lambda x, p: x.at[p[: x.size // 2]].apply(jnp.sin)),
+    F(
+        "scatter_turned",
+        "f32[n+2,5,4]; s32[n+2] index; f32[n+2,2,2]",
+        lambda x, k, g: jax.vmap(
+            lambda a, j, r: lax.dynamic_update_slice_in_dim(a, lax.dynamic_slice_in_dim(a, 1, 2, 1) @ r, j, 1)
+        )(x, k, g),
+    ),
     F("scatter_drop", "f32[n]; s32[5] wild", lambda x, k: x.at[k].set(3.0, mode="drop"), exact=True),
     F("scatter_clip", "f32[n]; s32[5] wild", lambda x, k: x.at[k].set(3.0, mode="clip"), exact=True),
     F(

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import numpy as np
 import pytest
 
+import heron
+from heron.evaluator import evaluate
 from heron.hlo.facts import root_parts
 from heron.hlo.ir.module import Module
 from heron.hlo.text import parse
@@ -123,6 +126,33 @@ def test_updates_stay_in_place() -> None:
     roots = {i.fused_root.opcode for i in module.entry.instructions if i.opcode == "fusion"}
     assert roots == {"sine", "add", "dynamic-update-slice"}
     assert not any(i.opcode == "copy" for i in assert_survives(text, FUSED)[0].instructions())
+
+
+@pytest.mark.parametrize("read", ["gather", "slice"])
+def test_a_small_product_of_overwritten_elements_is_computed_before(read: str) -> None:
+    """Kernels may compute small products, so what a product reads counts as read by the kernel, too."""
+    how = {
+        "gather": """gather(x, k), offset_dims={1,2}, collapsed_slice_dims={}, start_index_map={1,2},
+    operand_batching_dims={0}, start_indices_batching_dims={0}, index_vector_dim=1, slice_sizes={1,4,2}""",
+        "slice": "slice(x), slice={[0:2],[0:4],[1:3]}",
+    }
+    text = entry(f"""
+  x = f32[2,4,4]{{2,1,0}} parameter(0)
+  y = f32[2,2,2]{{2,1,0}} parameter(1)
+  k = s32[2,2]{{1,0}} constant({{{{0,1}},{{0,1}}}})
+  j = s32[2,2]{{1,0}} parameter(2)
+  g = f32[2,4,2]{{2,1,0}} {how[read]}
+  d = f32[2,4,2]{{2,1,0}} dot(g, y), lhs_batch_dims={{0}}, lhs_contracting_dims={{2}}, rhs_batch_dims={{0}},
+    rhs_contracting_dims={{1}}
+  ROOT s = f32[2,4,4]{{2,1,0}} scatter(x, j, d), update_window_dims={{1,2}}, inserted_window_dims={{}},
+    scatter_dims_to_operand_dims={{1,2}}, input_batching_dims={{0}}, scatter_indices_batching_dims={{0}},
+    index_vector_dim=1, to_apply=plus""")
+    module = parse(text)
+    x, y = np.arange(32, dtype=np.float32).reshape(2, 4, 4), np.arange(8, dtype=np.float32).reshape(2, 2, 2)
+    j = np.array([[0, 2], [0, 1]], np.int32)
+    (wanted,) = evaluate(module, x, y, j)
+    for target in ("cpu", "sim:sm_90"):
+        np.testing.assert_array_equal(heron.compile(module, target=target)(x, y, j), wanted)
 
 
 def _read_by_a_gather_too(pieces: int) -> str:

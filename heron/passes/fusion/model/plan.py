@@ -89,7 +89,7 @@ class Planner:
         known = self._old.get(root)
         if known is None:
             overwritten = set(updated_operands(root))
-            known = self._old[root] = _depending(root, overwritten) if overwritten else set()
+            known = self._old[root] = _depending(root, overwritten, self._is_producer) if overwritten else set()
         return known
 
     def _readers(self, i: Instruction) -> tuple[dict[Group, list[Instruction]], Instruction | None]:
@@ -300,7 +300,9 @@ def _reads_stored(i: Instruction) -> bool:
     return reindexes(i) and not is_producer(i.operands[0]) and i.opcode != "broadcast"
 
 
-def _depending(root: Instruction, sources: set[Instruction]) -> set[Instruction]:
+def _depending(
+    root: Instruction, sources: set[Instruction], is_producer: Callable[[Instruction], bool]
+) -> set[Instruction]:
     """Producers above `root` that read one of `sources`, directly or through other producers."""
     order: list[Instruction] = []
     seen = {root}
