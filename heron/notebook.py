@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 from heron.report.document import Block, Table, Text
 from heron.report.html import fragment
+from heron.trace.summary import seconds, size
 
 if TYPE_CHECKING:
     from heron.hlo.ir.module import Module
@@ -73,15 +74,11 @@ def executable(e: Executable) -> str:
 
 def memory(kinds: dict[str, int]) -> Table:
     """Bytes by kind."""
-    from heron.trace.summary import size
-
     return Table.of("memory", "bytes>", "size>", rows=[(k, f"{n:,}", size(n)) for k, n in kinds.items()])
 
 
 def trace(t: Record) -> str:
     """Stages, kernels and decisions of a compile."""
-    from heron.trace.summary import seconds
-
     stages = [("↳ " * depth + s.name, seconds(s.seconds)) for top in t.stages for depth, s in top.walk() if depth < 3]
     kernels = [(k.name, k.emitter, str(k.uses), seconds(k.seconds)) for k in t.kernels]
     return fragment(

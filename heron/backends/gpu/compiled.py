@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 
 from heron.backends.gpu.story import story
 from heron.backends.lower import KernelUse
+from heron.codegen.llvm import assemble, tools
 from heron.runtime.cuda.executable import CudaExecutable
 from heron.runtime.cuda.program import GpuProgram, Image, KernelEntry
 from heron.runtime.executable import ProgramInfo
@@ -56,16 +57,12 @@ class CompiledGpu(CudaExecutable):
     @cached_property
     def cubin(self) -> Cubin:
         """Machine code and what each kernel uses. Raises LLVM024 with no assembler, LLVM025 when it refuses the PTX."""
-        from heron.codegen.llvm.assemble import assemble
-
-        return assemble(self.ptx, self.sm)
+        return assemble.assemble(self.ptx, self.sm)
 
     @cached_property
     def program(self) -> GpuProgram:
         """The program with machine code where an assembler is here, else with PTX, which the driver compiles."""
-        from heron.codegen.llvm.assemble import knows
-
-        code = self.cubin.code if self.ptx and knows(self.sm) else b""
+        code = self.cubin.code if self.ptx and assemble.knows(self.sm) else b""
         images = [Image(code, self.sm, self.ptx.encode())] if self.ptx else []
         table = dict(self._plain.kernels)
         for name, block in self.blocks.items():
@@ -87,16 +84,13 @@ class CompiledGpu(CudaExecutable):
         return self._make_blocks()
 
     def examine(self) -> None:
-        from heron.codegen.llvm.assemble import knows
-        from heron.codegen.llvm.tools import find_nvjitlink, find_ptxas
-
         unknown = "registers, shared memory, spills: not known: "
         if not self.ptx:
             return
-        if find_nvjitlink() is None and find_ptxas() is None:
+        if tools.find_nvjitlink() is None and tools.find_ptxas() is None:
             self.trace.note(unknown + "no assembler (pip install nvidia-nvjitlink)")
             return
-        if not knows(self.sm):
+        if not assemble.knows(self.sm):
             self.trace.note(f"{unknown}the assembler makes no code for {self.sm}")
             return
         with self.trace.stage("assembly"):

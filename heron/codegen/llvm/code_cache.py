@@ -20,6 +20,7 @@ from pathlib import Path
 from typing import Any
 
 from heron import files
+from heron.codegen.llvm.optimize import binding
 from heron.records import dataclass
 from heron.trace import Decision
 
@@ -64,7 +65,6 @@ def digest(data: bytes) -> str:
 def key(kind: str, text: str, machine: str, features: str, **options: object) -> Key:
     """The key of LLVM text compiled for a machine with those options."""
     from heron import __version__
-    from heron.codegen.llvm.optimize import binding
 
     told = " ".join(f"{name}={value}" for name, value in options.items())
     version = ".".join(map(str, binding().llvm_version_info))

@@ -20,6 +20,7 @@ from heron.codegen.llvm import emit_arith, emit_control, emit_memory
 from heron.codegen.llvm.declarations import Declarations
 from heron.codegen.llvm.emit import COPIES, Emitter, rule
 from heron.codegen.llvm.hidden_masks import hide_masks
+from heron.codegen.llvm.inline import definitions
 from heron.codegen.llvm.inline.called import Calls
 from heron.codegen.llvm.numerics import IEEE, Numerics
 from heron.codegen.llvm.types import function_result
@@ -119,8 +120,6 @@ def _finished(e: Emitter, has_declarations: bool) -> str:
     """All the text: functions, library definitions, declarations, metadata."""
     parts = ["\n".join(e.out)]
     if e.needed:
-        from heron.codegen.llvm.inline import definitions
-
         parts.append(definitions(sorted(e.needed)))
     if e.calls is not None:
         e.calls.declare(e.declared)

@@ -5,6 +5,7 @@ The bytecode's encoding follows MLIR's version, so it is left to MLIR itself. ja
 
 from __future__ import annotations
 
+import io
 import os
 import subprocess
 import sys
@@ -118,8 +119,6 @@ def _answer() -> None:
 
 def upgraded(text: str, filename: str = "<text>") -> str:
     """StableHLO text of a text in VHLO, the dialect portable artifacts are written in. Raises SHLO020, SHLO021."""
-    import io
-
     mlir = _mlir()
     try:
         out = io.BytesIO()

@@ -6,6 +6,8 @@ from typing import TYPE_CHECKING, Any
 
 from heron.analysis.cost.program import program_cost
 from heron.analysis.cost.report import exchange_to_json, to_json
+from heron.analysis.cost.step import step_cost
+from heron.analysis.sharding.program import mesh_of
 from heron.buffers.memory import Memory
 from heron.buffers.profile import MemoryProfile
 from heron.buffers.report import to_json as buffers_to_json
@@ -50,8 +52,6 @@ def _devices(compilation: Compilation) -> dict[str, Any]:
     spread, module, target = compilation.spread, compilation.scheduled, compilation.target
     if spread.devices == 1:
         return {}
-    from heron.analysis.cost.step import step_cost
-
     step = step_cost(module, target)
     names = [p.name for p in compilation.source.entry.parameters]
     arguments = zip(names, spread.arguments, strict=False)
@@ -94,8 +94,6 @@ def _tiling(a: Array, partitions: int) -> dict[str, Any]:
 
 def _mesh(compilation: Compilation) -> list[list[Any]]:
     """Names and sizes of the axes; one axis where the program names none."""
-    from heron.analysis.sharding.program import mesh_of
-
     try:
         return [[name, size] for name, size in mesh_of(compilation.source).axes]
     except HeronError:  # it is for one device of the partitions already, and says nothing of them

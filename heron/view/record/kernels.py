@@ -25,6 +25,7 @@ from heron.codegen.merge import merge
 from heron.codegen.transforms import pipeline
 from heron.codegen.triton.text import to_ttir
 from heron.errors import HeronError
+from heron.hlo.text.printer import print_instruction
 from heron.trace import Trace
 from heron.view.record import triton_lines
 from heron.view.record.versions import OPTIONS
@@ -72,8 +73,6 @@ def _hlo(i: Instruction) -> list[Instruction]:
 
 
 def _hlo_text(instructions: list[Instruction]) -> Text:
-    from heron.hlo.text.printer import print_instruction
-
     lines = [
         ("ROOT " if i.is_root and len(instructions) > 1 else "") + print_instruction(i, OPTIONS) for i in instructions
     ]
