@@ -4,6 +4,9 @@ A loop stores along its last run of dimensions (the columns). A read whose neigh
 but whose neighbours along some other run (the rows) lie side by side, is *staged*: a tile of it is read along the rows,
 turned in fast memory, and used along the columns. That is all a transpose is, wherever in the fusion it stands and
 whatever reshapes lie between.
+
+A window over a transposed array is many such reads. A CPU turns the fewer: where more reads lie across memory than
+along it, its loop walks along *them*, and what is turned are the other reads and the outputs.
 """
 
 from __future__ import annotations
@@ -17,12 +20,13 @@ from heron.analysis.fusion.loop_space import Read, Space, dimension_index, outpu
 from heron.analysis.fusion.output_boxes import Groups, groups_of
 from heron.analysis.fusion.partition import Partition, partition
 from heron.analysis.indexing.expr import Expr
-from heron.analysis.indexing.hlo_maps import Index, delinearize, linearize, memory_sizes, to_memory
+from heron.analysis.indexing.hlo_maps import Index, delinearize, linearize, memory_sizes, pad_index, to_memory
 from heron.analysis.indexing.simplify import simplifier
 from heron.hlo.facts import having
 from heron.hlo.ir.instruction import Instruction
 from heron.hlo.ir.op import Trait
 from heron.hlo.ir.shape import Shape
+from heron.hlo.ir.types import ElementType
 from heron.records import dataclass
 from heron.targets import WARP, Target
 
@@ -49,10 +53,15 @@ class Staged:
 
 @dataclass(frozen=True, slots=True)
 class Tiling:
-    """A loop to be tiled: ``row`` is the run of the space staged values are read along; the last run is the columns."""
+    """A loop to be tiled: ``row`` is the run of the space staged values are read along, ``column`` the one that is
+    walked.
+
+    Outputs are stored along the last run. ``is_turned``: that is ``row``, so that outputs are turned, too.
+    """
 
     space: Space
     row: int
+    column: int
     staged: tuple[Staged, ...]
 
     @property
@@ -61,18 +70,23 @@ class Tiling:
 
     @property
     def columns(self) -> int:
-        return self.space.lengths[-1]
+        return self.space.lengths[self.column]
+
+    @property
+    def is_turned(self) -> bool:
+        return self.row > self.column
 
     @property
     def outer(self) -> tuple[int, ...]:
         """Lengths of the runs that are neither rows nor columns."""
-        return tuple(n for r, n in enumerate(self.space.lengths[:-1]) if r != self.row)
+        return tuple(n for r, n in enumerate(self.space.lengths) if r not in (self.row, self.column))
 
     def place(self, outer: Expr, row: Expr, column: Expr) -> Index:
         """The point of the space at a row-major position in the outer runs, a row and a column."""
         at = list(delinearize(outer, self.outer))
-        at.insert(self.row, row)
-        return dimension_index(self.space.sizes, self.space.runs, [*at, column])
+        for run, e in sorted([(self.row, row), (self.column, column)], key=lambda found: found[0]):
+            at.insert(run, e)
+        return dimension_index(self.space.sizes, self.space.runs, at)
 
     def row_step(self, output: Output) -> int:
         """Elements of the output from one row to the next."""
@@ -98,10 +112,9 @@ def group_tiling(
     space = output_space(outputs, shape, partition)
     if len(space.runs) < 2:
         return "every operand is read in the order it lies in memory"
-    rank = len(space.sizes)
     votes: dict[int, int] = {}
     for read in space.reads:
-        row = _row(space, _address(read, rank, space.sizes))
+        row = _row(space, _address(read, space, partition))
         if row is not None:
             votes[row] = votes.get(row, 0) + read.instruction.shape.byte_size
     if not votes:
@@ -114,14 +127,23 @@ def group_tiling(
         return i.opcode not in _MOVES and _row(space, _addressed(i, index, space.sizes)) == row
 
     reads = _walk_early(outputs, space, partition, across) if early else space.reads
-    staged: list[Staged] = []
-    for read in reads:
-        address = _address(read, rank, space.sizes)
-        if _row(space, address) == row and address is not None:
-            staged.append(Staged(read.instruction, read.index, address[_inner(space, -1)]))
+    last = len(space.runs) - 1
+    addressed = [(read, address) for read in reads if (address := _address(read, space, partition)) is not None]
+    staged = _staged(space, addressed, row, last)
+    others = None if early else _staged(space, addressed, last, row)
+    if others is not None and len(others) + len(outputs) < min(len(staged), MAX_STAGED + 1):
+        return Tiling(space, last, row, others)
     if not 0 < len(staged) <= MAX_STAGED:
         return f"{len(staged)} values to stage are too many"
-    return Tiling(space, row, tuple(staged))
+    return Tiling(space, row, last, staged)
+
+
+def _staged(space: Space, reads: Sequence[tuple[Read, list[int]]], row: int, column: int) -> tuple[Staged, ...]:
+    """The reads, with their steps, whose neighbours along `row` lie side by side, and those along `column` apart."""
+    inner = _inner(space, column)
+    return tuple(
+        Staged(read.instruction, read.index, found[inner]) for read, found in reads if _row(space, found, column) == row
+    )
 
 
 def _walk_early(
@@ -130,10 +152,16 @@ def _walk_early(
     return walk([o.instruction for o in outputs], space.index, space.sizes, partition, stop)
 
 
-def _address(read: Read, rank: int, sizes: tuple[int, ...]) -> list[int] | None:
+def _address(read: Read, space: Space, partition: Partition) -> list[int] | None:
+    """The steps in memory of what is read; of a pad, those of what lies within its padding."""
+    i, sizes = read.instruction, space.sizes
     if read.address is not None:
-        return steps(read.address, rank)
-    return None if read.instruction.shape.is_tuple else _addressed(read.instruction, read.index, sizes)
+        return steps(read.address, len(sizes))
+    if i.opcode == "pad":
+        inside = walk([i.operands[0]], pad_index(i, read.index)[0], sizes, partition)
+        if len(inside) == 1:
+            return _address(inside[0], space, partition)
+    return None if i.shape.is_tuple else _addressed(i, read.index, sizes)
 
 
 def _addressed(i: Instruction, index: Index, sizes: tuple[int, ...]) -> list[int] | None:
@@ -150,11 +178,11 @@ def _inner(space: Space, run: int) -> int:
     return max((d for d in space.runs[run] if space.sizes[d] > 1), default=space.runs[run][-1])
 
 
-def _row(space: Space, found: list[int] | None) -> int | None:
+def _row(space: Space, found: list[int] | None, column: int = -1) -> int | None:
     """The run along which a read with these steps finds its neighbours side by side, if its columns lie apart."""
-    if found is None or found[_inner(space, -1)] in (-1, 0, 1):
+    if found is None or found[_inner(space, column)] in (-1, 0, 1):
         return None
-    rows = (r for r in range(len(space.runs) - 1) if space.lengths[r] > 1)
+    rows = (r for r in range(len(space.runs)) if r != column % len(space.runs) and space.lengths[r] > 1)
     return next((r for r in rows if found[_inner(space, r)] == 1), None)
 
 
@@ -165,6 +193,12 @@ def is_turn(outputs: Sequence[Output], tiling: Tiling) -> bool:
         i = i.operands[0]
     alone = len(outputs) == 1 and len(tiling.staged) == 1
     return alone and i is tiling.staged[0].instruction and i.opcode == "parameter"
+
+
+def turned_types(tiling: Tiling, outputs: Sequence[Output]) -> list[ElementType]:
+    """The element types of all that a tile turns."""
+    shapes = [s.instruction.shape for s in tiling.staged]
+    return [s.element_type for s in (*shapes, *(o.shape for o in outputs if tiling.is_turned))]
 
 
 def covers(staged: Staged, space: Space) -> bool:
@@ -222,7 +256,7 @@ def form_of(fusion: Fusion, target: Target) -> TransposeForm | str:
         tiling = group_tiling(outputs, shape, cut, early=is_gpu, minimum=16)
         if isinstance(tiling, str):
             reasons.append(tiling)
-        elif is_gpu or all(s.instruction.shape.element_type.bits <= 64 for s in tiling.staged):
+        elif is_gpu or all(t.bits <= 64 for t in turned_types(tiling, outputs)):
             tilings[shape] = tiling
     form = TransposeForm(cut, groups, tilings)
     if is_gpu:

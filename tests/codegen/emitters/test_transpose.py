@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from math import prod
 from pathlib import Path
@@ -100,6 +101,44 @@ SEVERAL = [
 CASES += SEVERAL
 
 
+def window_over_turned(kind: str, padded: bool) -> tuple[list[str], str]:
+    """Sums of seven neighbours in a turned array, with padding beyond its ends or without, times a natural one."""
+    length, source = (40, "w") if padded else (34, "r")
+    flat, shape = f"{kind}[74,{length}]", f"{kind}[2,37,{length}]"
+    lines = [
+        f"t = {kind}[2,37,40] transpose(p0), dimensions={{0,2,1}}",
+        f"r = {kind}[74,40] reshape(t)",
+        f"zero = {kind}[] constant(0)",
+        f"w = {kind}[74,46] pad(r, zero), padding=0_0x3_3",
+        *(f"s{n} = {flat} slice({source}), slice={{[0:74], [{n}:{n + length}]}}" for n in range(7)),
+        f"a1 = {flat} add(s0, s1)",
+        *(f"a{n} = {flat} add(a{n - 1}, s{n})" for n in range(2, 7)),
+        f"a = {shape} reshape(a6)",
+        f"m = {shape} multiply(a, p1)",
+        f"ROOT both = ({shape}, {shape}) tuple(m, a)",
+    ]
+    return [f"{kind}[2,40,37]", shape], "\n ".join(lines)
+
+
+#: more reads lie across memory than along it
+WINDOWS = [window_over_turned(kind, padded) for kind in ("f32", "s64", "u8") for padded in (False, True)]
+CASES += WINDOWS
+#: a turned array with padding around it, alone and with its natural order
+CASES += [
+    (
+        ["f32[40,64]"],
+        "t = f32[64,40] transpose(p0), dimensions={1,0}\n zero = f32[] constant(3)\n"
+        " w = f32[70,47] pad(t, zero), padding=2_4x3_4\n ROOT r = f32[70,47] negate(w)",
+    ),
+    (
+        ["f32[40,64]", "f32[70,47]"],
+        "t = f32[64,40] transpose(p0), dimensions={1,0}\n zero = f32[] constant(3)\n"
+        " w = f32[70,47] pad(t, zero), padding=2_4x3_4\n a = f32[70,47] subtract(w, p1)\n"
+        " ROOT r = (f32[70,47], f32[70,47]) tuple(a, w)",
+    ),
+]
+
+
 @pytest.mark.parametrize("shapes, body", SEVERAL)
 def test_outputs_of_several_shapes_keep_their_tiles(shapes: list[str], body: str) -> None:
     assert emitted("sm_90", shapes, body).notes["tile"] == "32x32 + 32x32"
@@ -176,6 +215,15 @@ def test_forms() -> None:
     assert straight == "no operand is read across the order it lies in memory"
     assert "too small" in str(tiling_of(["f32[1024,4]"], "ROOT r = f32[4,1024] transpose(p0), dimensions={1,0}"))
     assert "too few" in str(tiling_of(["f32[16,16]"], "ROOT r = f32[16,16] transpose(p0), dimensions={1,0}"))
+
+
+@pytest.mark.parametrize("shapes, body", WINDOWS)
+def test_what_lies_along_memory_is_turned_where_it_is_less(shapes: list[str], body: str) -> None:
+    found = tiling_of(shapes, body)
+    assert isinstance(found, Tiling) and found.is_turned
+    assert (found.rows, len(found.staged)) == (found.space.lengths[-1], 1)
+    text = lower(emitted("cpu", shapes, body))
+    assert not re.search(r"u(div|rem) \w+ %\w+, 37\b", text)  # a place in a tile is a place in each dimension
 
 
 def test_a_lone_transpose_goes_straight_from_registers_to_the_output() -> None:

@@ -2,8 +2,9 @@
 
 A work item is a tile. Each staged parameter is read in blocks of n x n elements, rows of one cache line, and written
 turned to a tile on the stack; the loop body then runs along the tile's columns, which LLVM vectorises like any loop. A
-lone transpose has its blocks written straight to the output. The last tile of a row or column starts early enough to
-be whole; the loop body skips the elements it shares with the tile before.
+lone transpose has its blocks written straight to the output. A loop that walks along what lies across memory has its
+values in tiles, too, which are turned on their way to the outputs. The last tile of a row or column starts early enough
+to be whole; the loop body skips the elements it shares with the tile before.
 """
 
 from __future__ import annotations
@@ -12,14 +13,15 @@ from collections.abc import Sequence
 
 from xdsl.dialects import arith, tensor
 from xdsl.dialects.builtin import TensorType
-from xdsl.ir import SSAValue
+from xdsl.ir import Attribute, SSAValue
 
 from heron.analysis.fusion.fusion import Output
 from heron.analysis.fusion.loop_space import Space, output_space
-from heron.analysis.fusion.transpose import Staged, Tiling, TransposeForm, is_turn
+from heron.analysis.fusion.transpose import Staged, Tiling, TransposeForm, is_turn, turned_types
 from heron.analysis.indexing.expr import Const, Expr
 from heron.analysis.indexing.hlo_maps import Index, to_memory
 from heron.analysis.indexing.map import Constraint
+from heron.codegen.elemental.values import Value
 from heron.codegen.emitters.base import Frame
 from heron.codegen.emitters.loops import CpuPlan, cpu_loops, item_loop, plan_cpu
 from heron.codegen.emitters.output_boxes import elements, store
@@ -66,7 +68,7 @@ class _Tiles:
 
     def __init__(self, frame: Frame, tiling: Tiling, outputs: Sequence[Output]) -> None:
         self.frame, self.tiling, self.outputs = frame, tiling, outputs
-        widest = max(_bytes(s.instruction.shape.element_type) for s in tiling.staged)
+        widest = max(map(_bytes, turned_types(tiling, outputs)))
         self.block = min(16, 64 // widest)
         self.direct = is_turn(outputs, tiling)
         side = max(self.block, TILE_BYTES // widest)
@@ -90,13 +92,22 @@ class _Tiles:
             return self._turn(tiling.staged[0], outer, row, column, carried[0])
         tiles = [self._stage(s, outer, row, column) for s in tiling.staged]
 
-        def element(variables: Index, values: Sequence[SSAValue]) -> list[SSAValue]:
+        def at(variables: Index) -> tuple[Index, Index]:
+            """The place in the tile, and in the space."""
             r, c = e.simplify((variables[0] + skipped_rows, variables[1] + skipped_columns))
-            place = self._fresh(tiling.place(outer, row + r, column + c))
+            return (r, c), self._fresh(tiling.place(outer, row + r, column + c))
+
+        def element(variables: Index, values: Sequence[SSAValue]) -> list[SSAValue]:
+            inside, place = at(variables)
             for staged, tile in zip(tiling.staged, tiles, strict=True):
-                e.provide(staged.instruction, self._at(staged, place), e.extract(tile, (r, c)))
+                e.provide(staged.instruction, self._at(staged, place), e.extract(tile, inside))
             index = e.simplify(tiling.space.at(place))
             computed = [o.of(e.value(o.instruction, index)) for o in self.outputs]
+            if tiling.is_turned:
+                return [e.insert(v, t, inside) for v, t in zip(computed, values, strict=True)]
+            return put(computed, values, index)
+
+        def put(computed: Sequence[Value], values: Sequence[SSAValue], index: Index) -> list[SSAValue]:
             stores = zip(computed, values, self.outputs, strict=True)
             return [e.insert(v, t, to_memory(o.shape, index)) for v, t, o in stores]
 
@@ -108,7 +119,19 @@ class _Tiles:
                 if not isinstance(skipped, Const)
             ]
 
-        return e.loop([self.rows, self.columns], carried, element, whole)
+        if not tiling.is_turned:
+            return e.loop([self.rows, self.columns], carried, element, whole)
+        types = [scalar_type(o.shape.element_type) for o in self.outputs]
+        room = [self._tile(t, self.rows, self.columns) for t in types]
+        straight = e.loop([self.rows, self.columns], room, element, whole)
+        made = [self._turned(tile, t, self.columns, self.rows) for tile, t in zip(straight, types, strict=True)]
+
+        def copied(variables: Index, values: Sequence[SSAValue]) -> list[SSAValue]:
+            (r, c), place = at(variables[::-1])
+            computed = [e.extract(tile, (c, r)) for tile in made]
+            return put(computed, values, e.simplify(tiling.space.at(place)))
+
+        return e.loop([self.columns, self.rows], carried, copied, lambda variables: whole(variables[::-1]))
 
     def _start(self, tile: Expr, side: int, length: int) -> tuple[Expr, Expr]:
         """The start of the tile such that it is whole, and the number of its elements that the tile before has done."""
@@ -135,22 +158,29 @@ class _Tiles:
         """The tile of a staged value, turned."""
         e = self.frame.e
         element = scalar_type(staged.instruction.shape.element_type)
-        tile = e.b.op(tensor.EmptyOp, type=TensorType(element, [self.rows, self.columns]))
         if staged.instruction.opcode == "parameter":
-            return self._turn(staged, outer, row, column, tile)[0]
-        straight = e.b.op(tensor.EmptyOp, type=TensorType(element, [self.columns, self.rows]))
+            return self._turn(staged, outer, row, column, self._tile(element, self.rows, self.columns))[0]
+        straight = self._tile(element, self.columns, self.rows)
 
         def compute(variables: Index, values: Sequence[SSAValue]) -> list[SSAValue]:
             place = self._fresh(self.tiling.place(outer, row + variables[1], column + variables[0]))
             return [e.insert(e.value(staged.instruction, self._at(staged, place)), values[0], variables)]
 
-        straight = e.loop([self.columns, self.rows], [straight], compute)[0]
+        return self._turned(e.loop([self.columns, self.rows], [straight], compute)[0], element, self.rows, self.columns)
+
+    def _tile(self, element: Attribute, rows: int, columns: int) -> SSAValue:
+        """Room for a tile on the stack."""
+        return self.frame.e.b.op(tensor.EmptyOp, type=TensorType(element, [rows, columns]))
+
+    def _turned(self, straight: SSAValue, element: Attribute, rows: int, columns: int) -> SSAValue:
+        """A tile of so many rows and columns from one with as many columns and rows."""
 
         def turn(variables: Index, values: Sequence[SSAValue]) -> list[SSAValue]:
             r, c = (v * self.block for v in variables)
-            return [self._block(straight, (c, r), values[0], (r, c), self.rows, self.columns)]
+            return [self._block(straight, (c, r), values[0], (r, c), rows, columns)]
 
-        return e.loop([self.rows // self.block, self.columns // self.block], [tile], turn)[0]
+        counts = [rows // self.block, columns // self.block]
+        return self.frame.e.loop(counts, [self._tile(element, rows, columns)], turn)[0]
 
     def _turn(self, staged: Staged, outer: Expr, row: Expr, column: Expr, target: SSAValue) -> list[SSAValue]:
         """The tile of a staged parameter written turned: to a tile, or to the output itself."""
