@@ -110,7 +110,13 @@ def form_of(operands: ElementType, m: int, n: int) -> Form | None:
 def adds(t: GemmThunk) -> bool:
     """Whether a product can be added to what is there as if it were computed first: it is one stretch."""
     f = form_for(t)
-    return f is not None and 0 < t.k <= GROUPS * f.step // (2 if f.is_complex else 1)
+    return f is not None and is_one_stretch(f, t.k, in_rows=not t.lhs_transposed)
+
+
+def is_one_stretch(f: Form, k: int, in_rows: bool) -> bool:
+    """Whether `k` products are summed in one stretch; ``in_rows``: those of the left matrix lie side by side."""
+    is_cut = in_rows and not f.is_unit and k > f.step and k % f.step != 0
+    return 0 < k <= GROUPS * f.step // (2 if f.is_complex else 1) and not is_cut
 
 
 def write_float_gemm(w: ProgramWriter, t: GemmThunk, f: Form) -> None:

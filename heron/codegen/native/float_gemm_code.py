@@ -79,15 +79,34 @@ class ProductWriter(TileWriter):
             rhs = self.at("%rhs", self.integer("mul", batch, "%rhs.batch"), f.stored)
             rhs = self.at(rhs, self.integer("mul", column, "%rhs.column"), f.stored)
             out = self.at("%out", self.integer("add", self.integer("mul", batch, "%out.batch"), column), f.word)
-            # of nothing the sum is 0
-            with self.loop(0, self.value("call i64 @llvm.umax.i64(i64 %k, i64 1)"), GROUPS * f.step) as k:
-                self.stretch(lhs, rhs, out, columns, first, last, k)
+            place = self.slot("i64")
+            self.line(f"store i64 0, ptr {place}")
+            with self.while_below(place, self.at_least_one("%k")) as k:  # of nothing the sum is 0
+                length = self.length(k)
+                self.stretch(lhs, rhs, out, columns, first, last, k, length)
+                self.line(f"store i64 {self.integer('add', k, self.at_least_one(length))}, ptr {place}")
         return self.function(f"void @{f.name}(ptr %args, i64 %lo, i64 %hi) nounwind")
 
-    def stretch(self, lhs: str, rhs: str, out: str, columns: str, first: str, last: str, k: str) -> None:
+    def at_least_one(self, n: str) -> str:
+        return self.value(f"call i64 @llvm.umax.i64(i64 {n}, i64 1)")
+
+    def length(self, k: str) -> str:
+        """The elements of the stretch of the summed dimension that begins at `k`.
+
+        What is left over of a group is a stretch of its own: all rows would be copied otherwise, to end with zeros.
+        """
+        step = self.f.step
+        length = self.least(GROUPS * step, self.integer("sub", "%k", k))
+        if step == 1:
+            return length
+        whole = self.integer("sub", length, self.integer("urem", length, step))
+        in_rows = self.value("icmp eq i64 %lhs.k, 1")
+        cut = self.value(f"and i1 {in_rows}, {self.value(f'icmp ne i64 {whole}, 0')}")
+        return self.value(f"select i1 {cut}, i64 {whole}, i64 {length}")
+
+    def stretch(self, lhs: str, rhs: str, out: str, columns: str, first: str, last: str, k: str, length: str) -> None:
         """Add the products of one stretch of the summed dimension to the panel's columns of a block of rows."""
         f = self.f
-        length = self.least(GROUPS * f.step, self.integer("sub", "%k", k))
         groups = self.integer("udiv", self.integer("add", length, f.step - 1), f.step)
         is_whole = self.value(f"icmp eq i64 {columns}, {f.columns}")
         begun = self.value(f"icmp ne i64 {self.integer('or', k, '%add')}, 0")

@@ -178,7 +178,8 @@ class _Writer(Function):
         with self.loop(0, "%m", _ROWS) as row:
             rows = self.least(_ROWS, self.integer("sub", "%m", row))
             start = self.integer("add", self.integer("mul", row, "%lhs.row"), self.integer("mul", k, "%lhs.k"))
-            base, distance = self.rows_of(self.at(lhs, start, f.stored), rows, length)
+            is_last = self.value(f"icmp uge i64 {self.integer('add', row, _ROWS)}, %m")
+            base, distance = self.rows_of(self.at(lhs, start, f.stored), rows, length, is_last)
             for v in range(f.vectors):
                 first = self.sum_at(self.at(self.first, v, self.vector))
                 for r in range(_ROWS):
@@ -221,12 +222,16 @@ class _Writer(Function):
     def sum_at(self, slot: str) -> str:
         return self.value(f"load {self.vector}, ptr {slot}, align 64")
 
-    def rows_of(self, start: str, rows: str, length: str) -> tuple[str, str]:
-        """The address and distance of the left matrix's rows: in place if each is a sequence of whole groups, else
-        in a copy padded with zeros."""
+    def rows_of(self, start: str, rows: str, length: str, is_last: str) -> tuple[str, str]:
+        """The address and distance of the left matrix's rows: in place if each is a sequence of groups, else in a copy
+        padded with zeros.
+
+        A last group that is not whole ends with elements of the next row, times zeros of the panel. Behind the last row
+        there are none: rows at the end of the matrix are copied.
+        """
         f = self.f
         stride = _GROUPS * f.step
-        left = self.integer("urem", length, f.step)
+        left = self.value(f"select i1 {is_last}, i64 {self.integer('urem', length, f.step)}, i64 0")
         apart = self.value(f"or i64 {left}, {self.integer('sub', '%lhs.k', 1)}")
         apart = self.value(f"icmp ne i64 {apart}, 0")
         with self.when(apart):

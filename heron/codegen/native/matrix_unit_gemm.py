@@ -37,9 +37,11 @@ class MatrixUnitWriter(ProductWriter):
         )
         return self.product()
 
-    def stretch(self, lhs: str, rhs: str, out: str, columns: str, first: str, last: str, k: str) -> None:
+    def length(self, k: str) -> str:
+        return self.least(GROUPS * self.f.step, self.integer("sub", "%k", k))
+
+    def stretch(self, lhs: str, rhs: str, out: str, columns: str, first: str, last: str, k: str, length: str) -> None:
         f = self.f
-        length = self.least(GROUPS * f.step, self.integer("sub", "%k", k))
         groups = self.integer("udiv", self.integer("add", length, f.step - 1), f.step)
         rest = self.integer("urem", groups, SIDE)
         whole = self.integer("sub", groups, rest)

@@ -119,7 +119,7 @@ def test_every_size_and_order(
     assert (np.abs(got - wide[0] @ wide[1]) <= bound).all()
     # another way to cut it into work items has the same bits
     np.testing.assert_array_equal(_product(form, x, y, min(m, 12)), got)
-    if 0 < k + more <= float_gemm.GROUPS * form.step // _parts(form):
+    if float_gemm.is_one_stretch(form, k + more, in_rows=x.strides[2] == x.itemsize):
         there = np.full_like(got, 7 if form.sum == "i32" else 0.3)
         np.testing.assert_array_equal(_product(form, x, y, block, there.copy()), there + got)
 
@@ -141,6 +141,13 @@ def test_nothing_is_read_behind_the_operands(form: Form) -> None:
     y = np.full((1, 8, 70), np.nan, ml_dtypes.bfloat16)[:, :5]
     x[...], y[...] = 1, 2
     np.testing.assert_array_equal(_product(form, x, y, 6), np.full((1, 7, 70), 10, np.float32))
+
+
+@pytest.mark.parametrize("form", [f for f in FORMS if f.element is BF16], ids=lambda f: f.name)
+def test_what_is_left_over_of_a_group_is_no_reason_to_copy_rows(form: Form) -> None:
+    """Elements of a row lie in pairs; those of an odd row are multiplied where they lie, too, but for the last one."""
+    assert not float_gemm.is_one_stretch(form, 401, in_rows=True) or form.is_unit
+    assert float_gemm.is_one_stretch(form, 401, in_rows=False) and float_gemm.is_one_stretch(form, 1, in_rows=True)
 
 
 @pytest.mark.parametrize(("operand", "threads"), [("f32", 1), ("f32", 2), ("f64", 2), ("c64", 2)])

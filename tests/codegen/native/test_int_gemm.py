@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import ctypes
+import subprocess
+import sys
 
 import numpy as np
 import pytest
@@ -92,3 +94,27 @@ ENTRY e {{
     x, y = _random(rng, t, (3, 40, 70)), _random(rng, t, (3, 70, 200))
     wanted = (x.astype(np.int64) @ y.astype(np.int64)).astype(result.replace("s", "int").replace("u", "uint"))
     np.testing.assert_array_equal(exe(x, y), wanted)
+
+
+@pytest.mark.parametrize(("operand", "result"), [("s8", "s32"), ("u8", "u32"), ("s16", "s32")])
+def test_nothing_is_touched_behind_the_matrices(operand: str, result: str) -> None:
+    """Rows of an odd length are read where they lie, a group at a time, but for those at the end of the matrix."""
+    done = subprocess.run(
+        [sys.executable, "-c", PROGRAM.format(operand=operand, result=result)], capture_output=True, text=True
+    )
+    assert done.returncode == 0, done.stderr
+
+
+#: in a process of its own: it would end if a byte behind a matrix were read
+PROGRAM = """
+import numpy as np
+import heron
+from heron.hlo.ir.types import by_name
+from tests import guarded
+
+text = "HloModule m" + chr(10) + ("ENTRY e {{ x = {operand}[64,41] parameter(0) y = {operand}[41,70] parameter(1) "
+    "ROOT d = {result}[64,70] dot(x, y), lhs_contracting_dims={{1}}, rhs_contracting_dims={{0}} }}")
+x, y = (np.arange(n * m).reshape(n, m).astype(by_name("{operand}").dtype) for n, m in ((64, 41), (41, 70)))
+(got,) = guarded.run(heron.parse(text), [x, y])
+np.testing.assert_array_equal(got, (x.astype(np.int64) @ y.astype(np.int64)).astype(got.dtype))
+"""
