@@ -49,7 +49,7 @@ def is_written_out(e: Emitter, op: scf.ForOp, lines: int, calls: Sequence[str]) 
     """Whether an innermost loop on a CPU has so few steps that vectors should go along the loop around it instead.
 
     LLVM's vectoriser looks at innermost loops alone, and a loop of two steps stays one of single numbers.
-    ``heron.short`` marks a loop along a short row.
+    ``heron.short`` marks a loop along a short row, ``heron.part`` one that vectors go along in any case.
     """
     around, is_short = op.parent_op(), is_set(op, "heron.short")
     if e.calls is None or len(op.attributes) > is_short or not isinstance(around, scf.ForOp):

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import re
+
 import ml_dtypes
 import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+import heron
 from heron import targets
 from heron.codegen.emit import emit_fusion
 from tests.codegen.run_gpu_kernel import check_sim, ptx
@@ -505,3 +508,15 @@ def test_rows_of_complex_numbers_have_partial_results(length: int) -> None:
     assert "partial results" in emit_fusion(root_fusion(source), "k", targets.get("cpu")).notes["form"]
     x = (RNG.normal(size=(5, length)) + 1j * RNG.normal(size=(5, length))).astype(np.complex64)
     check(source, [x], rtol=1e-4, atol=1e-3, parts=2)
+
+
+@pytest.mark.parametrize("columns", [9, 13, 31])
+@pytest.mark.parametrize("t", ["f32", "s32", "f64", "bf16"])
+def test_a_few_columns_take_vectors_without_masks(t: str, columns: int) -> None:
+    """A load cannot have what a masked store has just put into memory: each row would wait for the one before."""
+    source = program((5, 40, columns), [1], t, init="0")
+    code = str(heron.compile(heron.parse(source), "x86-64-v4").stage("asm"))
+    masked_store = re.search(r"v\w+\s[^\n]*, [-\w]*\(%rsp[^\n]*\{%k", code)
+    assert masked_store is None and re.search("%[yz]mm", code)
+    dtype = {"f32": np.float32, "s32": np.int32, "f64": np.float64, "bf16": ml_dtypes.bfloat16}[t]
+    check(source, [RNG.integers(-9, 9, (5, 40, columns)).astype(dtype)], parts=2)

@@ -16,7 +16,7 @@ from functools import partial
 from math import prod
 
 from xdsl.dialects import arith, tensor
-from xdsl.dialects.builtin import TensorType
+from xdsl.dialects.builtin import TensorType, UnitAttr
 from xdsl.ir import SSAValue
 
 from heron.analysis.fusion.reduction import Axis
@@ -27,6 +27,7 @@ from heron.codegen.emitters.loops import for_, item_loop, item_range
 from heron.codegen.emitters.partial_sums import Accumulators, reduced, summed
 from heron.codegen.emitters.reducers import lose_digits
 from heron.codegen.emitters.reduction.code import ReductionCode, Walk, is_large, is_small, source_index
+from heron.codegen.ir.dialects.xla_gpu import LoopOp
 from heron.records import dataclass
 
 #: results of a work item; of large sources, the bytes of a source row it takes
@@ -36,6 +37,8 @@ ITEM_BYTES = 4096
 FEWEST_ITEMS = 8
 #: bytes of the partial results that are kept at once
 TILE_BYTES = 16 << 10
+#: columns of a tile whose loop has no rests
+MOST_IN_PIECES = 128
 #: rows that are added to a partial result one after the other
 BLOCK_ROWS = 64
 
@@ -246,6 +249,35 @@ class _Columns:
         sums = walked[:n]
         return [*walked[n:], *along(carried[sides:], finish)]
 
+    @property
+    def pieces(self) -> list[int]:
+        """Columns of a tile in loops of 1, 2, 4 and so on: whole vectors, and parts of one, without rests.
+
+        LLVM masks a short loop to its end, and a load cannot have what a masked store before it has just put there:
+        each row would wait for the partial results of the one before.
+        """
+        if self.tile > MOST_IN_PIECES or self.cut is not None or not is_small(self.frame.fusion):
+            return [self.tile]
+        return [1 << bit for bit in reversed(range(self.tile.bit_length())) if self.tile >> bit & 1]
+
+    def _piece(
+        self,
+        first: int,
+        length: int,
+        inits: Sequence[SSAValue],
+        body: Callable[[Expr, Sequence[SSAValue]], list[SSAValue]],
+    ) -> list[SSAValue]:
+        """A loop over columns from the first on. However short it is, vectors go along it."""
+
+        def at(variables: Index, values: Sequence[SSAValue]) -> list[SSAValue]:
+            return body(variables[0] + first, values)
+
+        results = self.frame.e.loop([length], inits, at)
+        loop = results[0].owner
+        if 1 < length < self.tile and isinstance(loop, LoopOp):
+            loop.attributes["heron.part"] = UnitAttr()
+        return results
+
     def _along(
         self,
         width: SSAValue | None,
@@ -255,7 +287,10 @@ class _Columns:
         """A loop over the columns. `width` is its bound, no test in each step: LLVM would make masks of that."""
         e = self.frame.e
         if width is None:
-            return e.loop([self.tile], inits, lambda variables, values: body(variables[0], values))
+            values, done = list(inits), 0
+            for length in self.pieces:
+                values, done = self._piece(done, length, values, body), done + length
+            return values
         most, unit = self.tile // self.unit, self.unit
 
         def at(n: SSAValue, values: Sequence[SSAValue]) -> Sequence[SSAValue]:
