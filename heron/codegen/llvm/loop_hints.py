@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import get_args
 
 from xdsl.dialects import arith, llvm, scf
 from xdsl.dialects.builtin import AnyFloat, IntegerAttr
-from xdsl.ir import Block, Operation, SSAValue
+from xdsl.ir import Operation, SSAValue
 
 from heron.codegen.ir.editing import ops_within
 from heron.codegen.llvm.emit import Emitter, is_set
@@ -134,15 +134,17 @@ def _long_functions(e: Emitter, op: Operation, copies: int) -> list[str]:
     Steps left over from whole vectors would cost as much as a vector each. The last vector of a short loop is a part
     of one instead, where the machine has masks. Such a loop may read a column of an array to its end, too. A loop that
     accumulates chooses by mask in each step, which only pays where it is shorter and several steps are left over.
-    Numbers of 8 or 16 bits are written to a column one by one, each with a test of its own: such a loop has one vector
-    at a time, or none.
+    With masks, numbers of 8 or 16 bits of a column are read and written one by one, each with a test of its own. A loop
+    that writes bytes so has one vector at a time, or none; other loops have no masks then.
     """
     steps = _steps(e, op)
-    masked = e.calls is not None and 0 < steps < _SHORT and _may_mask(e.calls, op, steps)
-    is_apart = masked and _writes_narrow_apart(op.regions[0].blocks[0])
-    if is_apart and steps <= _COLUMN:
+    is_short = e.calls is not None and e.calls.has_masks and 0 < steps < _SHORT
+    # where a loop is written out in this one, its bytes lie side by side
+    writes_bytes = is_short and 8 in _written_apart(op, op.regions[0].blocks[0].ops)
+    if writes_bytes and steps <= _COLUMN:
         return [e.metadata_node(hint) for hint in _SCALAR]
-    alone = copies > 1 or is_apart or masked and steps < _SHORTER
+    masked = is_short and e.calls is not None and _may_mask(e.calls, op, steps)
+    alone = copies > 1 or writes_bytes or masked and steps < _SHORTER
     hints = [f'!"llvm.loop.interleave.count", i32 {1 if alone else 2}']
     if masked:
         hints.append(_MASKED)
@@ -150,28 +152,29 @@ def _long_functions(e: Emitter, op: Operation, copies: int) -> list[str]:
 
 
 def _may_mask(calls: Calls, op: Operation, steps: int) -> bool:
-    """Whether the machine has masks that are worth their time: in a loop that accumulates nothing they are."""
-    if not calls.has_masks:
+    """Whether masks are worth their time: in a loop that accumulates nothing they are."""
+    if 16 in _written_apart(op, ops_within(op)) or _reads_narrow_apart(op):
         return False
     bits = [_bits(v) for v in op.operands[3:]]
-    if not bits:
-        return True
-    left_over = steps % (calls.width // max(bits))
-    return steps < _SHORTER and left_over >= _LEFT_OVER and not _reads_narrow_apart(op.regions[0].blocks[0])
+    return not bits or steps < _SHORTER and steps % (calls.width // max(bits)) >= _LEFT_OVER
 
 
-def _reads_narrow_apart(body: Block) -> bool:
-    """Whether a loop reads numbers of 8 or 16 bits that do not follow each other: with masks, one by one."""
-    reads = (o for o in body.ops if isinstance(o, llvm.LoadOp) and _bits(o.results[0]) < 32)
-    pointers = (o.operands[0].owner for o in reads)
-    return not all(_follows(p.operands[-1], body.args[0]) for p in pointers if isinstance(p, llvm.GEPOp))
+def _reads_narrow_apart(op: Operation) -> bool:
+    """Whether a loop reads numbers of 8 or 16 bits that do not follow each other."""
+    reads = (o for o in ops_within(op) if isinstance(o, llvm.LoadOp) and _bits(o.results[0]) < 32)
+    return any(_is_apart(o.operands[0], op) for o in reads)
 
 
-def _writes_narrow_apart(body: Block) -> bool:
-    """Whether a loop writes numbers of 8 or 16 bits that do not follow each other."""
-    writes = (o for o in body.ops if isinstance(o, llvm.StoreOp) and _bits(o.operands[0]) < 32)
-    pointers = (o.operands[1].owner for o in writes)
-    return not all(_follows(p.operands[-1], body.args[0]) for p in pointers if isinstance(p, llvm.GEPOp))
+def _written_apart(loop: Operation, ops: Iterable[Operation]) -> set[int]:
+    """The bits of the numbers of 8 or 16 bits that ops of a loop write such that they do not follow each other."""
+    writes = (o for o in ops if isinstance(o, llvm.StoreOp) and _bits(o.operands[0]) < 32)
+    return {_bits(o.operands[0]) for o in writes if _is_apart(o.operands[1], loop)}
+
+
+def _is_apart(address: SSAValue, loop: Operation) -> bool:
+    """Whether an address moves with each step of a loop, by more than one number."""
+    made, own = address.owner, loop.regions[0].blocks[0].args[0]
+    return isinstance(made, llvm.GEPOp) and not _follows(made.operands[-1], own) and own in _places(made)
 
 
 def is_scalar(e: Emitter, op: scf.ForOp) -> bool:

@@ -149,6 +149,48 @@ def test_sums_have_masks_where_they_are_worth_it() -> None:
     assert not any("vectorize.predicate" in llvm(text) for text in plain)
 
 
+POINTS = """HloModule m
+ENTRY e {{
+  x = {t}[2000,{n},3] parameter(0)
+  y = {t}[2000,3] parameter(1)
+  e = {t}[2000,{n},3] exponential(x)
+  b = {t}[2000,{n},3] broadcast(y), dimensions={{0,2}}
+  m = {t}[2000,{n},3] multiply(e, b)
+  s = {t}[2000,{n},1] slice(m), slice={{[0:2000], [0:{n}], [1:2]}}
+  r = {t}[2000,{n}] reshape(s)
+  ROOT o = {t}[2000,{n}{wanted}
+}}"""
+#: exponentials of one coordinate of each point, and of all three in a row
+READ_APART, WRITTEN_APART = "] negate(r)", ",3] negate(m)"
+
+
+@pytest.mark.parametrize("wanted", [READ_APART, WRITTEN_APART], ids=["read", "written"])
+@pytest.mark.parametrize("n", [33, 48])
+@pytest.mark.skipif(host().width < 512, reason="the machine has no masks")
+def test_loops_over_narrow_numbers_that_lie_apart_have_vectors_without_masks(n: int, wanted: str) -> None:
+    """With masks each number would have a test of its own."""
+    for t in ("bf16", "f16"):
+        text = POINTS.format(t=t, n=n, wanted=wanted)
+        assert "vectorize.predicate" not in llvm(text) and 'vectorize.width", i32 1}' not in llvm(text)
+        assert "zmm" in str(heron.compile(heron.parse(text), "x86-64-v4").stage("asm"))
+
+
+@pytest.mark.skipif(host().width < 512, reason="the machine has no masks")
+def test_bytes_of_short_rows_lie_side_by_side() -> None:
+    """A loop along each row is written out, so that the bytes of a step and of the next one follow each other."""
+    text = llvm("""HloModule m
+ENTRY e {
+  x = f32[500,2] parameter(0)
+  a = f32[500,500,2] broadcast(x), dimensions={0,2}
+  b = f32[500,500,2] broadcast(x), dimensions={1,2}
+  d = f32[500,500,2] subtract(a, b)
+  r = f32[500,500,2] sine(d)
+  p = pred[500,500,2] compare(r, d), direction=LT
+  ROOT o = (pred[500,500,2], f32[500,500,2]) tuple(p, r)
+}""")
+    assert "vectorize.predicate" in text and 'vectorize.width", i32 1}' not in text
+
+
 @pytest.mark.parametrize("rows", [1, 2, 3, 4, 5, 7, 8, 15, 16, 17, 31, 32, 33, 41, 127, 128, 130, 1023, 1025])
 def test_short_loops_have_the_bits_of_long_ones(rows: int, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(quick_code, "_EACH", 0.0)
