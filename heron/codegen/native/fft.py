@@ -16,6 +16,7 @@ from heron.codegen.native import fft_alone, fft_chirp, fft_code
 from heron.codegen.native.fft_code import DRIVER
 from heron.codegen.native.fft_job import Job
 from heron.codegen.native.fft_passes import LineVector, factors, vectors_for
+from heron.codegen.native.fft_prime import passes
 from heron.codegen.native.fft_tables import roots
 from heron.codegen.native.share import write_range
 from heron.codegen.native.tables import write_table
@@ -143,9 +144,9 @@ def obstacle(kind: str, lengths: tuple[int, ...], dims: tuple[int, ...], element
 def form_of(stage: Stage, element: ElementType) -> Form:
     """Each line by itself where, side by side, three lanes of four would be empty, or lines would not stay in a
     cache."""
-    has_butterflies = factors(stage.length) is not None
-    length = stage.length if has_butterflies else fft_chirp.room(stage.length)
-    forms = [Form(v, length) for v in vectors_for(element, stage.lines)]
+    n = stage.length
+    vectors = vectors_for(element, stage.lines)
+    forms = [Form(v, n if passes(n, v) is not None else fft_chirp.room(n)) for v in vectors]
     together = next((form for form in forms if 2 * form.scratch <= _MOST_SCRATCH), forms[-1])
     alone = _alone(stage, element)
     if alone is None or 2 * alone.scratch > _MOST_SCRATCH:
@@ -263,7 +264,7 @@ def _passes(w: ProgramWriter, n: int, form: Form) -> Iterator[int | str]:
 def _butterflies(w: ProgramWriter, form: Form) -> Iterator[int | str]:
     vector, element = form.vector, form.vector.element
     n = form.length // vector.lanes if form.is_alone else form.length
-    found = factors(n)
+    found = passes(n, vector)
     assert found is not None
     table = _numbers(w, "roots", roots, n, n, element)
     for radix, done in zip(found, accumulate(found, mul), strict=True):

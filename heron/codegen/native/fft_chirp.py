@@ -28,10 +28,16 @@ def room(n: int, multiple: int = 1) -> int:
     least = -(-(2 * n - 1) // multiple) * multiple
     lengths = range(least, max(4 * n, least + 1), multiple)
     candidates = [(length, found) for length in lengths if (found := factors(length)) is not None]
-    return min(candidates, key=lambda c: c[0] * sum(map(_work, c[1])))[0]
+    return min(candidates, key=lambda c: c[0] * sum(map(work, c[1])))[0]
 
 
-def _work(radix: int) -> float:
+def work_of(n: int) -> float:
+    """The work of the two transforms for a line of `n` elements."""
+    length = room(n)
+    return 2 * length * sum(map(work, factors(length) or ()))
+
+
+def work(radix: int) -> float:
     """Of the pass of a factor, for each element: its memory and its butterfly."""
     return 3 + (radix if radix % 2 else log2(radix))
 

@@ -24,7 +24,8 @@ from heron.codegen.native import common_code
 from heron.codegen.native.fft_alone import ALONE_PIECES, AloneWriter
 from heron.codegen.native.fft_chirp import CHIRP_PASSES, ChirpWriter
 from heron.codegen.native.fft_job import Job, JobWriter
-from heron.codegen.native.fft_passes import LineVector, PassWriter
+from heron.codegen.native.fft_passes import RADICES, LineVector, PassWriter
+from heron.codegen.native.fft_prime import PrimePassWriter
 
 DRIVER = "heron_fft"
 #: functions of one element type. Lines that lie one after the other, and those next to each other, between memory and
@@ -62,7 +63,8 @@ def piece_address(form: LineVector, piece: str | int, cache: CodeCache | None) -
 
 def _piece_text(form: LineVector, piece: str | int) -> str:
     if isinstance(piece, int):
-        return PassWriter(form, piece).text(piece_name(form, piece))
+        writer = PassWriter if piece in RADICES else PrimePassWriter
+        return writer(form, piece).text(piece_name(form, piece))
     if piece in ALONE_PIECES:
         return AloneWriter(form).text(piece, piece_name(form, piece))
     if piece in CHIRP_PASSES:

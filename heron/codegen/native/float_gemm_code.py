@@ -93,7 +93,7 @@ class ProductWriter(TileWriter):
     def length(self, k: str) -> str:
         """The elements of the stretch of the summed dimension that begins at `k`.
 
-        What is left over of a group is a stretch of its own: all rows would be copied otherwise, to end with zeros.
+        The rest of a group is a stretch of its own: all rows would be copied otherwise, to end with zeros.
         """
         step = self.f.step
         length = self.least(GROUPS * step, self.integer("sub", "%k", k))

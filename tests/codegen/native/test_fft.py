@@ -13,7 +13,8 @@ import heron
 from heron import targets
 from heron.backends.compiler import Compilation
 from heron.cli import values
-from heron.codegen.native import fft, fft_passes, fft_tables
+from heron.codegen.native import fft, fft_passes, fft_prime, fft_tables
+from heron.codegen.native.fft_passes import LineVector
 from heron.compiling import compile
 from heron.evaluator import evaluate
 from heron.hlo.ir.module import Module
@@ -82,7 +83,20 @@ def test_kinds(kind: str, dims: tuple[int, ...], rank: int, t: str) -> None:
 
 @pytest.mark.parametrize("t", ["f32", "f64"])
 @pytest.mark.parametrize("kind", KINDS)
-@pytest.mark.parametrize(("dims", "rank"), [((20, 37), 1), ((16, 82), 1), ((9, 41, 43), 2), ((16, 1009), 1)])
+@pytest.mark.parametrize(
+    ("dims", "rank"),
+    [
+        ((20, 37), 1),
+        ((16, 82), 1),
+        ((9, 41, 43), 2),
+        ((16, 1009), 1),
+        ((17, 407), 1),
+        ((2, 61), 1),
+        ((8, 127, 3), 2),
+        ((16, 1369), 1),
+        ((3, 183), 1),
+    ],
+)
 def test_large_prime_factors(kind: str, dims: tuple[int, ...], rank: int, t: str) -> None:
     assert_close(kind, dims, rank, t)
 
@@ -127,6 +141,17 @@ def test_the_form_of_lines() -> None:
     assert form(64, 32768).is_alone  # together they would not stay in a cache
     assert not form(1, 81).is_alone
     assert form(1, 331).is_alone and form(1, 331).length % widest.lanes == 0
+
+
+def test_primes_of_a_hundred_have_passes() -> None:
+    """A chirp is for larger ones, for several, and for small lines of which it takes less time."""
+    wide, narrow = LineVector(F64, 8), LineVector(F64, 2)
+    assert fft_prime.passes(5 * 17 * 47, wide) == [5, 17, 47] == fft_prime.passes(5 * 17 * 47, narrow)
+    assert fft_prime.passes(2 * 37 * 37, wide) == [2, 37, 37]
+    assert fft_prime.passes(83 * 97, wide) == [83, 97] and fft_prime.passes(83 * 97, narrow) is None
+    assert fft_prime.passes(4 * 131, wide) is fft_prime.passes(61 * 89 * 113, wide) is None
+    (stage,) = fft.stages("FFT", (3995,), (64, 3995))
+    assert fft.form_of(stage, F64).length == 3995
 
 
 @settings(max_examples=30)
