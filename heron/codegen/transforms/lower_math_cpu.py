@@ -10,6 +10,8 @@ becomes vector code. f16 and bf16 compute in f32.
 
 from __future__ import annotations
 
+from math import frexp
+
 from xdsl.dialects import arith
 from xdsl.dialects.builtin import FloatAttr, ModuleOp
 from xdsl.ir import Attribute, Operation, SSAValue
@@ -27,15 +29,18 @@ def run(module: ModuleOp, options: TransformOptions | None = None) -> None:
 
 
 def _name(function: str, type_: Attribute, op: Operation) -> str | None:
-    near = f"heron.{function}_near.{short_name(type_)}"
-    if function == "fmod" and has(near) and _is_near(op.operands[1]):
-        return near
-    name = f"heron.{function}.{short_name(type_)}"
-    # LLVM calls the C library for the remainder of f64
+    kind = short_name(type_)
+    if function == "fmod" and kind in NEAR and _is_near(op.operands[1], kind):
+        return f"heron.fmod_near.{kind}"
+    name = f"heron.{function}.{kind}"
+    # LLVM has three instructions for a remainder of f64 by a power of two, and calls the C library for others
     return None if function == "fmod" and not has(name) else name
 
 
-def _is_near(divisor: SSAValue) -> bool:
-    """Whether a divisor is a constant for which a remainder has few steps."""
+def _is_near(divisor: SSAValue, kind: str) -> bool:
+    """Whether a divisor is a constant by which the library's remainder takes few steps."""
     value = divisor.owner.properties["value"] if isinstance(divisor.owner, arith.ConstantOp) else None
-    return isinstance(value, FloatAttr) and abs(value.value.data) >= NEAR
+    if not isinstance(value, FloatAttr):
+        return False
+    (least, most), size = NEAR[kind], abs(value.value.data)
+    return least <= size <= most and not (kind == "f64" and frexp(size)[0] == 0.5)

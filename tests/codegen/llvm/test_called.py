@@ -19,10 +19,12 @@ from heron.codegen.llvm.jit import Jit, host
 from tests.codegen.llvm import loops
 from tests.codegen.llvm.test_inline_accuracy import samples
 
+RANGED = [n for n, d in REGISTRY.items() if d.usual is not None]
 
-@pytest.mark.parametrize("name", ["heron.exp.f32", "heron.sin.f64", "heron.pow.f32", "heron.atan2.f64"])
+
+@pytest.mark.parametrize("name", ["heron.exp.f32", "heron.pow.f32", "heron.atan2.f64", *RANGED])
 def test_the_same_bits(name: str) -> None:
-    """On whole vectors, on half ones and on what is left over."""
+    """On whole vectors, on half ones and on what is left over; of usual numbers, and with rare ones among them."""
     dtype, count = (np.float32 if name.endswith("f32") else np.float64), len(REGISTRY[name].arguments)
     calls = called.Calls(host().width, names={name})
     declared = Declarations()
@@ -34,13 +36,17 @@ def test_the_same_bits(name: str) -> None:
     assert f"{called.symbol(name)}.v{vectors}(" in jit.optimized(text).partition("declare")[0]
     address = jit.add(text, "f", others=[called.compiled(name, host().width, jit)]).addresses["f"]
     arrays = [np.ascontiguousarray(samples(dtype, -9, 9, n)[:4099]) for n in range(count)]
+    if REGISTRY[name].usual is not None:
+        arrays[0][:2000] = np.clip(arrays[0][:2000], -9, 9)
+        arrays[0][2000::11] *= dtype(1e30)
+        arrays[1:] = [np.full_like(arrays[0], 11.75)] * (count - 1)
     out = np.empty_like(arrays[0])
     run = ctypes.CFUNCTYPE(None, *[ctypes.c_void_p] * (count + 1), ctypes.c_int64)(address)
     run(*(a.ctypes.data for a in (*arrays, out)), out.size)
     np.testing.assert_array_equal(out, loops.run(name, *arrays))
 
 
-@pytest.mark.parametrize("name", [n for n, d in REGISTRY.items() if d.usual is not None])
+@pytest.mark.parametrize("name", RANGED)
 def test_one_number_has_the_bits_of_many(name: str) -> None:
     """The form on one number branches to shorter code for usual arguments; also where their range ends."""
     dtype, end = (np.float32 if name.endswith("f32") else np.float64), REGISTRY[name].usual
@@ -51,8 +57,10 @@ def test_one_number_has_the_bits_of_many(name: str) -> None:
     jit, symbol = Jit(), called.symbol(name)
     one = jit.link(called.compiled(name, host().width, jit), [symbol]).addresses[symbol]
     kind = ctypes.c_float if dtype is np.float32 else ctypes.c_double
-    run = ctypes.CFUNCTYPE(kind, kind)(one)
-    np.testing.assert_array_equal(np.array([run(v) for v in x], dtype), loops.run(name, x))
+    more = [11.75] * (len(REGISTRY[name].arguments) - 1)
+    run = ctypes.CFUNCTYPE(kind, *[kind] * (1 + len(more)))(one)
+    wanted = loops.run(name, x, *(np.full_like(x, v) for v in more))
+    np.testing.assert_array_equal(np.array([run(v, *more) for v in x], dtype), wanted)
 
 
 def test_every_function_is_straight_code_on_vectors() -> None:
@@ -69,8 +77,8 @@ ENTRY e {{
 }}"""
 
 
-def tower(n: int, height: int) -> str:
-    lines = [f"  {'ROOT ' if k == height else ''}x{k} = f32[{n}] sine(x{k - 1})" for k in range(1, height + 1)]
+def tower(n: int, height: int, op: str = "sine") -> str:
+    lines = [f"  {'ROOT ' if k == height else ''}x{k} = f32[{n}] {op}(x{k - 1})" for k in range(1, height + 1)]
     return TOWER.format(n=n, lines="\n".join(lines))
 
 
@@ -80,19 +88,26 @@ def llvm(program: str) -> str:
 
 def test_copies_have_a_budget() -> None:
     """A kernel of much work has copies of a few functions and calls many."""
-    few, many = llvm(tower(1 << 20, 2)), llvm(tower(1 << 20, 8))
-    assert "heron.sin.f32.far" not in few
-    assert many.count("call float @heron.sin.f32.far(") == 8
-    assert many.count("define internal float @heron.sin.f32(") == 1  # in the function's own module
+    few, many = llvm(tower(1 << 20, 2, "tanh")), llvm(tower(1 << 20, 12, "tanh"))
+    assert "heron.tanh.f32.far" not in few
+    assert many.count("call float @heron.tanh.f32.far(") == 12
+    assert many.count("define internal float @heron.tanh.f32(") == 1  # in the function's own module
+
+
+def test_a_function_with_much_code_for_rare_numbers_is_called() -> None:
+    """A copy has no branch: it would do for each number what only a very large one needs."""
+    assert called.is_mostly_rare("heron.sin.f32") and called.is_mostly_rare("heron.fmod_near.f64")
+    assert not called.is_mostly_rare("heron.exp.f32")
+    assert "call float @heron.sin.f32.far(" in llvm(tower(1 << 20, 1))
 
 
 def test_a_kernel_of_little_work_calls(monkeypatch: pytest.MonkeyPatch) -> None:
-    small = tower(50, 1)
-    assert "call float @heron.sin.f32.far(" in llvm(small)
+    small = tower(50, 1, "tanh")
+    assert "call float @heron.tanh.f32.far(" in llvm(small)
     x = np.linspace(-7, 7, 50, dtype=np.float32)
     calling = heron.compile(small)(x)
     monkeypatch.setattr(machine, "_LITTLE", 0.0)
-    assert "heron.sin.f32.far" not in llvm(small)
+    assert "heron.tanh.f32.far" not in llvm(small)
     np.testing.assert_array_equal(heron.compile(small)(x), calling)
 
 

@@ -94,23 +94,52 @@ def test_remainders_are_exact() -> None:
     x, y = np.concatenate([x, multiples, grid[0].ravel()]), np.concatenate([y, y, grid[1].ravel()])
     with np.errstate(all="ignore"):
         assert_exact(x, y, loops.run("heron.fmod.f32", x, y))
-        near = ~(abs(y) < remainder.NEAR)  # infinities and NaN, too
+        least = remainder.NEAR["f32"][0]
+        near = ~(abs(y) < least)  # infinities and NaN, too
         x, y = x[near], y[near]
         assert_exact(x, y, loops.run("heron.fmod_near.f32", x, y))
-        ends = np.repeat(np.array([remainder.NEAR, -remainder.NEAR, 3 * remainder.NEAR, 3e38], np.float32), x.size)
+        ends = np.repeat(np.array([least, -least, 3 * least, 3e38], np.float32), x.size)
         assert_exact(np.tile(x, 4), ends, loops.run("heron.fmod_near.f32", np.tile(x, 4), ends))
+
+
+@pytest.mark.parametrize(
+    "divisor", [*remainder.NEAR["f64"], -0.1, 1 / 3, 2 * np.pi, 11.884864324004713, 360.0, 1023.999]
+)
+def test_remainders_of_f64_by_a_number_are_exact(divisor: float) -> None:
+    """Of any bits, of multiples of the divisor, and of numbers next to those."""
+    rng = np.random.default_rng(5)
+    any_ = rng.integers(0, 1 << 64, 5000, np.uint64).view(np.float64)
+    multiples = rng.integers(-(1 << 40), 1 << 40, 2000) * divisor
+    x = np.concatenate(
+        [samples(np.float64, -50, 50, 1), any_, multiples, np.nextafter(multiples, 0), [divisor, -divisor]]
+    )
+    y = np.full_like(x, divisor)
+    with np.errstate(all="ignore"):
+        assert_exact(x, y, loops.run("heron.fmod_near.f64", x, y))
 
 
 def assert_exact(x: np.ndarray, y: np.ndarray, got: np.ndarray) -> None:
     exact = np.fmod(x, y)
-    same = (exact.view(np.uint32) == got.view(np.uint32)) | np.isnan(exact) & np.isnan(got)
+    bits = np.uint32 if x.dtype == np.float32 else np.uint64
+    same = (exact.view(bits) == got.view(bits)) | np.isnan(exact) & np.isnan(got)
     assert same.all(), list(zip(x[~same][:5], y[~same][:5], got[~same][:5], strict=True))
 
 
 @pytest.mark.skipif(platform.machine() != "x86_64", reason="reads x86 assembly")
 @pytest.mark.parametrize(
     "name",
-    ["exp.f32", "tanh.f32", "log.f64", "sin.f32", "pow.f32", "erf.f32", "atan2.f64", "fmod.f32", "fmod_near.f32"],
+    [
+        "exp.f32",
+        "tanh.f32",
+        "log.f64",
+        "sin.f32",
+        "pow.f32",
+        "erf.f32",
+        "atan2.f64",
+        "fmod.f32",
+        "fmod_near.f32",
+        "fmod_near.f64",
+    ],
 )
 def test_loops_vectorise(name: str) -> None:
     text = loops.loop_text(f"heron.{name}", "f")

@@ -80,6 +80,17 @@ def test_remainders_by_constants_have_few_steps(divisor: str, function: str) -> 
     assert ops(module)[-1] == f"call heron.{function}.f32"
 
 
+@pytest.mark.parametrize(
+    ("divisor", "ours"),
+    [("6.25", True), ("-1023.0", True), ("2.5e-07", True), ("1.0e-07", False), ("1025.0", False), ("4.0", False)],
+)
+def test_remainders_of_f64_by_constants_of_usual_sizes_are_ours(divisor: str, ours: bool) -> None:
+    """Those by a power of two LLVM writes as three instructions, others are the C library's."""
+    module = kernel(f"%c = arith.constant {divisor} : f64\n%r = llvm.frem %a, %c : f64", "f64")
+    lower_math_cpu.run(module)
+    assert ops(module)[-1] == ("call heron.fmod_near.f64" if ours else "llvm.frem")
+
+
 def test_instructions_stay() -> None:
     module = kernel("%s = math.sqrt %a : f32\n%r = math.fma %s, %a, %b : f32", "f32")
     lower_math_cpu.run(module)

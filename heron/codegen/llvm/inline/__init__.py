@@ -1,7 +1,7 @@
 """The inline library: math functions and float conversions LLVM inlines and vectorises.
 
 ``heron.NAME.TYPE`` functions: exp exp2 expm1 log log2 log10 log1p pow sin cos tan tanh sinh cosh asin acos atan atan2
-asinh acosh atanh erf cbrt rsqrt for f32 and f64 (at most 2 ULP), fmod and fmod_near for f32 (exact),
+asinh acosh atanh erf cbrt rsqrt for f32 and f64 (at most 2 ULP), fmod for f32 and fmod_near (exact),
 ``heron.convert.A.B`` between float formats and ``heron.ipow.iN``. Each is written once in Python (`builder`), and only
 those a module calls are put into it.
 """

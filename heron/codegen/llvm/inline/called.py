@@ -50,8 +50,10 @@ class Calls:
 
     def wanted(self, function: str, names: Iterable[str]) -> bool:
         """Whether a function that uses these of the library calls them."""
-        copied = sum(lines_of(name) for name in names if can_be_called(name))
-        return copied > (0 if function in self.small else _BUDGET)
+        called = [name for name in names if can_be_called(name)]
+        return sum(map(lines_of, called)) > (0 if function in self.small else _BUDGET) or any(
+            map(is_mostly_rare, called)
+        )
 
     def declare(self, declared: Declarations) -> None:
         """Declare what is called. LLVM would drop the forms on vectors before its vectoriser runs if they were not
@@ -79,6 +81,13 @@ def can_be_called(name: str) -> bool:
         return False
     d = REGISTRY[name]
     return d.result in _BITS and set(d.arguments) == {d.result}
+
+
+@cache
+def is_mostly_rare(name: str) -> bool:
+    """Whether most of a function is for rare arguments: a copy has no branch, and would do all of it for each."""
+    d = REGISTRY[name]
+    return d.usual is not None and lines_of(name) > 2 * d.text(usual=True)[0].count("\n")
 
 
 def symbol(name: str) -> str:
@@ -161,24 +170,28 @@ def _on_numbers(d: Definition) -> str:
 
 
 def _on_vectors(d: Definition, count: int) -> str:
-    """A loop over the lanes; LLVM makes one step of vectors of it."""
+    """A loop over the lanes; LLVM makes one step of vectors of it. Where all numbers are in a usual range it is one for
+    that range."""
     one, many, numbers = LLVM_TYPES[d.result], _type(d, count), range(len(d.arguments))
     lines = [f"define {many} @{_symbol(d, count)}({', '.join(f'{many} %x{n}' for n in numbers)}) nounwind {{", "entry:"]
     lines.append(f"  %out = alloca {many}")
     for n in numbers:
         lines += [f"  %p{n} = alloca {many}", f"  store {many} %x{n}, ptr %p{n}"]
-    lines += ["  br label %lane", "lane:", "  %i = phi i64 [ 0, %entry ], [ %next, %lane ]"]
-    for n in numbers:
-        lines += [f"  %a{n} = getelementptr inbounds {one}, ptr %p{n}, i64 %i", f"  %n{n} = load {one}, ptr %a{n}"]
+    if d.usual is None:
+        lines += ["  br label %lane", *_lane_loop(d, count, "", "entry")]
+    else:
+        bits = f"v{count}{d.result}"
+        lines += [
+            f"  %size = call {many} @llvm.fabs.{bits}({many} %x0)",
+            f"  %each = fcmp olt {many} %size, splat ({one} {literal(d.usual, d.result)})",
+            f"  %is_usual = call i1 @llvm.vector.reduce.and.v{count}i1(<{count} x i1> %each)",
+            "  br i1 %is_usual, label %lane.usual, label %lane, !prof !2",
+            *_lane_loop(d, count, ".usual", "entry"),
+            *_lane_loop(d, count, "", "entry"),
+        ]
     return "\n".join(
         [
             *lines,
-            f"  %y = call {one} @{d.name}({', '.join(f'{one} %n{n}' for n in numbers)})",
-            f"  %o = getelementptr inbounds {one}, ptr %out, i64 %i",
-            f"  store {one} %y, ptr %o",
-            "  %next = add nuw nsw i64 %i, 1",
-            f"  %more = icmp ult i64 %next, {count}",
-            f"  br i1 %more, label %lane, label %done, !llvm.loop !{2 * count}",
             "done:",
             f"  %r = load {many}, ptr %out",
             f"  ret {many} %r",
@@ -187,6 +200,26 @@ def _on_vectors(d: Definition, count: int) -> str:
             f'!{2 * count + 1} = !{{!"llvm.loop.vectorize.width", i32 {count}}}',
         ]
     )
+
+
+def _lane_loop(d: Definition, count: int, way: str, before: str) -> list[str]:
+    """The loop over the lanes by one way of computing them, which leads to `done`."""
+    one, numbers = LLVM_TYPES[d.result], range(len(d.arguments))
+    lines = [f"lane{way}:", f"  %i{way} = phi i64 [ 0, %{before} ], [ %next{way}, %lane{way} ]"]
+    for n in numbers:
+        lines += [
+            f"  %a{n}{way} = getelementptr inbounds {one}, ptr %p{n}, i64 %i{way}",
+            f"  %n{n}{way} = load {one}, ptr %a{n}{way}",
+        ]
+    return [
+        *lines,
+        f"  %y{way} = call {one} @{d.name}{way}({', '.join(f'{one} %n{n}{way}' for n in numbers)})",
+        f"  %o{way} = getelementptr inbounds {one}, ptr %out, i64 %i{way}",
+        f"  store {one} %y{way}, ptr %o{way}",
+        f"  %next{way} = add nuw nsw i64 %i{way}, 1",
+        f"  %more{way} = icmp ult i64 %next{way}, {count}",
+        f"  br i1 %more{way}, label %lane{way}, label %done, !llvm.loop !{2 * count}",
+    ]
 
 
 def _on_few(d: Definition, count: int, lanes: int) -> str:
