@@ -17,6 +17,7 @@ from heron.codegen.kernel import Kernel
 from heron.codegen.llvm.code_cache import cache_decision
 from heron.codegen.llvm.inline.called import Calls
 from heron.codegen.llvm.inline.called import compiled as compiled_function
+from heron.codegen.llvm.inline.called import compiler as function_compiler
 from heron.codegen.llvm.inline.called import text as function_text
 from heron.codegen.llvm.jit import Jit, host
 from heron.codegen.llvm.translate import KernelAbi, to_llvm
@@ -243,7 +244,7 @@ class CpuMachine(Machine):
         writer = self.writer(uses, _no_address, uses.keys() - here.uses.keys())
         found.append((name, self._whole_llvm(here.uses, writer, writer.write(lowered.thunks)), here))
         *others, own = [(label, text, self._jit(portion, jit)) for label, text, portion in found]
-        functions = [(function, function_text(function, host().width), jit) for function in sorted(self.library)]
+        functions = [(f, function_text(f, host().width), function_compiler(f, jit)) for f in sorted(self.library)]
         return [*others, *functions, own]
 
     def code_keys(self, lowered: LoweredProgram, name: str) -> list[tuple[str, Key]]:

@@ -17,7 +17,7 @@ from typing import Any
 
 from heron.codegen.llvm import optimize, split_module
 from heron.codegen.llvm.code_cache import CodeCache, Key, key
-from heron.codegen.llvm.optimize import LOCK, Clock, binding, parse, pipeline, run_pipeline, slots_to_registers
+from heron.codegen.llvm.optimize import LOCK, Clock, binding, parse, pipeline, slots_to_registers
 from heron.errors import HeronError
 from heron.records import dataclass
 from heron.runtime.object_code import Object, Timing
@@ -101,12 +101,14 @@ def _linker(_generation: int) -> Any:
     return binding().create_lljit_compiler(_target_machine(0), use_jit_link=True, suppress_errors=True)
 
 
-def _compile(text: str, level: int, shaped: bool, at_code: Callable[[], None] | None = None) -> tuple[bytes, Timing]:
+def _compile(
+    text: str, level: int, passes: Callable[[Any, int], tuple[Any, Any]], at_code: Callable[[], None] | None = None
+) -> tuple[bytes, Timing]:
     """Object code of LLVM text."""
     clock = Clock()
     with _borrowed_machine(level) as (machine, layout, triple):
         module = parse(text, triple, layout, apart=True)
-        manager, builder = slots_to_registers(machine) if shaped else pipeline(machine, level, **_TUNING)
+        manager, builder = passes(machine, level)
         parse_s = clock.lap()
         try:
             split_module.run(manager, module, builder)
@@ -127,6 +129,7 @@ class Jit:
         symbols: external functions by name -> address.
         cache: where object code is kept between processes.
         shaped: whether texts are written as they are to run, so that only their stack slots become registers.
+        tidied: whether LLVM may write instructions of such texts in shorter ways.
     """
 
     def __init__(
@@ -136,8 +139,9 @@ class Jit:
         symbols: Mapping[str, int] | None = None,
         cache: CodeCache | None = None,
         shaped: bool = False,
+        tidied: bool = False,
     ) -> None:
-        self.level, self.shaped = level, shaped
+        self.level, self.shaped, self.tidied = level, shaped, tidied
         self.symbols: dict[str, int] = dict(symbols or {})
         self.cache = cache
         self.addresses: dict[str, int] = {}
@@ -156,18 +160,25 @@ class Jit:
         told = {"level": self.level if level is None else level, "generation": _GENERATION, **_TUNING}
         if self.shaped:
             told["shaped"] = True
+        if self.tidied:
+            told["tidied"] = True
         return key("object", text, f"{machine.triple} {machine.cpu}", machine.features, **told)
 
     def _optimised(self, text: str, level: int) -> Any:
         machine = self._machine(level)
         module = parse(text, machine.triple, str(machine.target_data))
-        if self.shaped:
-            manager, builder = slots_to_registers(machine)
+        manager, builder = self._passes(machine, level)
+        try:
             manager.run(module, builder)
+        finally:
             optimize.free(manager)
-        else:
-            run_pipeline(module, machine, level, **_TUNING)
         return module
+
+    def _passes(self, machine: Any, level: int) -> tuple[Any, Any]:
+        """The pass manager for a text, and its builder."""
+        if self.shaped:
+            return slots_to_registers(machine, self.tidied)
+        return pipeline(machine, level, **_TUNING)
 
     def compile(
         self, text: str, name: str = "module", *, level: int | None = None, at_code: Callable[[], None] | None = None
@@ -181,7 +192,7 @@ class Jit:
 
         def make() -> bytes:
             nonlocal timing
-            code, timing = _compile(text, level, self.shaped, at_code)
+            code, timing = _compile(text, level, self._passes, at_code)
             return code
 
         if self.cache is None:

@@ -15,14 +15,16 @@ from heron.backends.cpu import machine, quick_code
 from heron.codegen.llvm.declarations import Declarations
 from heron.codegen.llvm.inline import called
 from heron.codegen.llvm.inline.builder import REGISTRY
+from heron.codegen.llvm.inline.lanes import on_lanes
 from heron.codegen.llvm.jit import Jit, host
 from tests.codegen.llvm import loops
 from tests.codegen.llvm.test_inline_accuracy import samples
 
 RANGED = [n for n, d in REGISTRY.items() if d.usual is not None]
+SEVERAL = ["heron.exp.f32", "heron.pow.f32", "heron.atan2.f64", "heron.fmod.f32", "heron.cbrt.f64", *RANGED]
 
 
-@pytest.mark.parametrize("name", ["heron.exp.f32", "heron.pow.f32", "heron.atan2.f64", *RANGED])
+@pytest.mark.parametrize("name", SEVERAL)
 def test_the_same_bits(name: str) -> None:
     """On whole vectors, on half ones and on what is left over; of usual numbers, and with rare ones among them."""
     dtype, count = (np.float32 if name.endswith("f32") else np.float64), len(REGISTRY[name].arguments)
@@ -66,8 +68,31 @@ def test_one_number_has_the_bits_of_many(name: str) -> None:
 def test_every_function_is_straight_code_on_vectors() -> None:
     """No loop over lanes is left, and nothing goes through the stack."""
     for name in ("heron.exp.f32", "heron.tanh.f64", "heron.log.f32"):
-        assembly = Jit().asm(called.text(name, host().width))
+        assembly = called.compiler(name, Jit()).asm(called.text(name, host().width))
         assert not re.search(r"^\s(j|loop|b\.)", assembly, re.M), name
+
+
+@pytest.mark.parametrize("name", [name for name in REGISTRY if called.can_be_called(name)])
+def test_vectors_are_written_where_no_table_is_read(name: str) -> None:
+    """LLVM's loop vectoriser takes half of the time of a function's module."""
+    text = called.text(name, 512)
+    assert ("phi" in text) == ("@heron.table" in text) != called.compiler(name, Jit()).shaped
+
+
+@pytest.mark.parametrize(
+    ("line", "wide"),
+    [
+        ("%t1 = fmul float %a0, 0xC000000000000000", "%t1 = fmul <4 x float> %a0, splat (float 0xC000000000000000)"),
+        ("%t2 = fcmp olt double 0x3FF0000000000000, %x1", "%t2 = fcmp olt <4 x double> splat (double 0x3FF0000000000000), %x1"),
+        ("%t3 = bitcast float %t1 to i32", "%t3 = bitcast <4 x float> %t1 to <4 x i32>"),
+        ("%t4 = xor i1 %t2, true", "%t4 = xor <4 x i1> %t2, splat (i1 true)"),
+        ("%t5 = select i1 %t4, i64 -54, i64 0", "%t5 = select <4 x i1> %t4, <4 x i64> splat (i64 -54), <4 x i64> splat (i64 0)"),
+        ("%t6 = call float @llvm.fabs.f32(float %a0)", "%t6 = call <4 x float> @llvm.fabs.v4f32(<4 x float> %a0)"),
+        ("ret double %t9", "ret <4 x double> %t9"),
+    ],
+)  # fmt: skip
+def test_instructions_on_lanes(line: str, wide: str) -> None:
+    assert on_lanes(line, 4) == wide
 
 
 TOWER = """HloModule m

@@ -59,11 +59,12 @@ def is_long(name: str) -> bool:
 @cache
 def lines_of(name: str) -> int:
     """Instructions of a function. Raises LLVM005 for an unknown name."""
-    return _text(name)[0].count("\n")
+    return text_of(name)[0].count("\n")
 
 
 @cache
-def _text(name: str) -> tuple[str, dict[str, str]]:
+def text_of(name: str) -> tuple[str, dict[str, str]]:
+    """The text of a function, and the tables it looks numbers up in. Raises LLVM005 for an unknown name."""
     found = REGISTRY.get(name)
     if found is None:
         raise HeronError("LLVM005", f"the inline library has no function '{name}'")
@@ -75,7 +76,7 @@ def definitions(names: Iterable[str]) -> str:
     texts: list[str] = []
     tables: dict[str, str] = {}
     for name in names:
-        text, data = _text(name)
+        text, data = text_of(name)
         texts.append(text)
         tables |= data
     return "\n".join([*tables.values(), *texts])

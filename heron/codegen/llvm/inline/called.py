@@ -15,8 +15,9 @@ from functools import cache
 from threading import Lock
 
 from heron.codegen.llvm.declarations import Declarations
-from heron.codegen.llvm.inline import definitions, has, is_long, lines_of
+from heron.codegen.llvm.inline import definitions, has, is_long, lines_of, text_of
 from heron.codegen.llvm.inline.builder import LLVM_TYPES, REGISTRY, Definition, literal
+from heron.codegen.llvm.inline.lanes import on_lanes
 from heron.codegen.llvm.jit import Jit
 from heron.records import dataclass
 from heron.runtime.object_code import Object, Timing
@@ -105,8 +106,16 @@ def text(name: str, width: int) -> str:
     return "\n".join([definitions([name]), *forms, *_METADATA, ""])
 
 
+def compiler(name: str, jit: Jit) -> Jit:
+    """The compiler of a function for programs of `jit`: where its vectors are in its text, LLVM is to find none."""
+    if _has_tables(name):
+        return jit
+    return Jit(level=jit.level, cache=jit.cache, shaped=True, tidied=True)
+
+
 def compiled(name: str, width: int, jit: Jit) -> Object:
     """The code of one function, compiled once in a process, or read from a cache. Each program links its own copy."""
+    jit = compiler(name, jit)
     if jit.cache is not None:
         return jit.compile(text(name, width), name)
     key = (name, width, jit.level)
@@ -169,10 +178,63 @@ def _on_numbers(d: Definition) -> str:
     )
 
 
+def _has_tables(name: str) -> bool:
+    """Whether a function looks numbers up, which vectors have other instructions for."""
+    return bool(text_of(name)[1])
+
+
 def _on_vectors(d: Definition, count: int) -> str:
-    """A loop over the lanes; LLVM makes one step of vectors of it. Where all numbers are in a usual range it is one for
-    that range."""
-    one, many, numbers = LLVM_TYPES[d.result], _type(d, count), range(len(d.arguments))
+    """Each instruction on all lanes; look-ups need a loop over the lanes, of which LLVM makes one step of vectors."""
+    if _has_tables(d.name):
+        return _over_lanes(d, count)
+    many, symbol = _type(d, count), _symbol(d, count)
+    whole = text_of(d.name)[0]
+    if d.usual is None:
+        return _on_lanes(whole, d, count, symbol)
+    numbers = range(len(d.arguments))
+    given = ", ".join(f"{many} %x{n}" for n in numbers)
+    return "\n".join(
+        [
+            _on_lanes(d.text(usual=True)[0], d, count, f"{symbol}.usual"),
+            _on_lanes(whole, d, count, f"{symbol}.any"),
+            f"define {many} @{symbol}({given}) nounwind {{",
+            *_are_usual(d, count),
+            "  br i1 %is_usual, label %usual, label %rare, !prof !2",
+            "usual:",
+            f"  %u = call {many} @{symbol}.usual({given})",
+            f"  ret {many} %u",
+            "rare:",
+            f"  %r = call {many} @{symbol}.any({given})",
+            f"  ret {many} %r",
+            "}",
+        ]
+    )
+
+
+def _on_lanes(text: str, d: Definition, count: int, symbol: str) -> str:
+    """The function of that text with each instruction on all lanes: one that kernels call, or a way of computing it."""
+    _, *body = text.split("\n")
+    many = _type(d, count)
+    given = ", ".join(f"{many} %a{n}" for n in range(len(d.arguments)))
+    scope, inlined = ("", "") if symbol == _symbol(d, count) else ("internal ", "alwaysinline ")
+    head = f"define {scope}{many} @{symbol}({given}) {inlined}nounwind {{"
+    return "\n".join([head, *(on_lanes(line, count) for line in body)])
+
+
+def _are_usual(d: Definition, count: int) -> list[str]:
+    """The instructions that tell in `%is_usual` whether all first arguments are in the usual range."""
+    many, one = _type(d, count), LLVM_TYPES[d.result]
+    assert d.usual is not None
+    return [
+        f"  %size = call {many} @llvm.fabs.v{count}{d.result}({many} %x0)",
+        f"  %each = fcmp olt {many} %size, splat ({one} {literal(d.usual, d.result)})",
+        f"  %is_usual = call i1 @llvm.vector.reduce.and.v{count}i1(<{count} x i1> %each)",
+    ]
+
+
+def _over_lanes(d: Definition, count: int) -> str:
+    """A loop over the lanes. Where all numbers are in a usual range it is one for that range."""
+    many, numbers = _type(d, count), range(len(d.arguments))
     lines = [f"define {many} @{_symbol(d, count)}({', '.join(f'{many} %x{n}' for n in numbers)}) nounwind {{", "entry:"]
     lines.append(f"  %out = alloca {many}")
     for n in numbers:
@@ -180,11 +242,8 @@ def _on_vectors(d: Definition, count: int) -> str:
     if d.usual is None:
         lines += ["  br label %lane", *_lane_loop(d, count, "", "entry")]
     else:
-        bits = f"v{count}{d.result}"
         lines += [
-            f"  %size = call {many} @llvm.fabs.{bits}({many} %x0)",
-            f"  %each = fcmp olt {many} %size, splat ({one} {literal(d.usual, d.result)})",
-            f"  %is_usual = call i1 @llvm.vector.reduce.and.v{count}i1(<{count} x i1> %each)",
+            *_are_usual(d, count),
             "  br i1 %is_usual, label %lane.usual, label %lane, !prof !2",
             *_lane_loop(d, count, ".usual", "entry"),
             *_lane_loop(d, count, "", "entry"),
