@@ -22,7 +22,7 @@ from heron.codegen.llvm.inline.called import text as function_text
 from heron.codegen.llvm.jit import Jit, host
 from heron.codegen.llvm.translate import KernelAbi, to_llvm
 from heron.codegen.native import helpers  # noqa: F401  what runtime asks for
-from heron.codegen.native.program import ENTRY, ProgramWriter, entries, is_whole
+from heron.codegen.native.program import ENTRY, ProgramWriter, is_whole
 from heron.collector import collect_meanwhile
 from heron.hlo.ir.instruction import Instruction
 from heron.hlo.ir.types import ElementType
@@ -141,18 +141,13 @@ class CpuMachine(Machine):
         return text
 
     def translated(self, module: ModuleOp, uses: dict[str, KernelUse], lines: list[Operation | None]) -> str:
-        text = self._translated(module, uses, lines=lines)
-        return text + self._entries(uses)
+        return self._translated(module, uses, lines=lines)
 
     def _abi(self, kernel: Kernel, alone: bool) -> KernelAbi:
         """The calling convention of a kernel, which is called `alone`: from another module."""
         whole = is_whole(kernel, self.pool)
-        internal = not (alone and whole)
         step = 1 if whole else parallel.step(kernel)
-        return KernelAbi(self.kind, internal=internal, items=_items(kernel), step=step, is_whole=whole)
-
-    def _entries(self, uses: dict[str, KernelUse]) -> str:
-        return entries((use.kernel for use in uses.values()), self.pool)
+        return KernelAbi(self.kind, internal=not alone, items=_items(kernel), step=step, is_whole=whole)
 
     def code_text(self, llvm: str) -> tuple[str, str]:
         return "asm", Jit(level=self.options.opt_level).asm(llvm)
@@ -162,13 +157,9 @@ class CpuMachine(Machine):
         kernels = self.kernels_llvm(uses, writer.declared)
         return kernels + writer.declared.text() + program
 
-    def portion_llvm(self, uses: dict[str, KernelUse]) -> str:
-        """LLVM text of kernels that are a module of their own, and of how a program calls them."""
-        return self.kernels_llvm(uses) + self._entries(uses)
-
     def _portion(self, trace: Trace, uses: dict[str, KernelUse]) -> str:
         trace.begin(f"lowering of kernels {_shown(uses)}")
-        return self.portion_llvm(uses)
+        return self.kernels_llvm(uses)
 
     def _jit(self, portion: Portion, jit: Jit) -> Jit:
         """The compiler of a portion: `jit`, or one that takes the code as it is."""
@@ -240,7 +231,7 @@ class CpuMachine(Machine):
         uses, jit = lowered.kernels, Jit(level=self.options.opt_level)
         quick = {d.subject for d in quick_code.decisions(lowered)}
         here, apart = portions(uses, quick, quick_code.computes(lowered.thunks))
-        found = [(f"{name}.{n}", self.portion_llvm(portion.uses), portion) for n, portion in enumerate(apart)]
+        found = [(f"{name}.{n}", self.kernels_llvm(portion.uses), portion) for n, portion in enumerate(apart)]
         writer = self.writer(uses, _no_address, uses.keys() - here.uses.keys())
         found.append((name, self._whole_llvm(here.uses, writer, writer.write(lowered.thunks)), here))
         *others, own = [(label, text, self._jit(portion, jit)) for label, text, portion in found]

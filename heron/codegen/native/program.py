@@ -6,7 +6,7 @@ routines are called by symbol; nothing returns to Python until the program is do
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Hashable, Iterable
+from collections.abc import Callable, Collection, Hashable
 from itertools import chain
 from typing import Any
 
@@ -18,7 +18,7 @@ from heron.codegen.llvm.text import Function
 from heron.codegen.native import float_mode, profile
 from heron.codegen.native.blas_threads import one_blas_thread
 from heron.codegen.native.collectives import STOPPED, device, field, leave_if_failed, write_collective, write_number
-from heron.codegen.native.share import COPY_BLOCK, COPY_BLOCKS, kernel_range, pack, range_of, write_copy, write_kernel
+from heron.codegen.native.share import COPY_BLOCK, COPY_BLOCKS, pack, range_of, write_copy, write_kernel
 from heron.hlo.ir.types import ElementType
 from heron.hlo.meaning.draws import FIRST_STATE
 from heron.later import Later
@@ -80,18 +80,12 @@ def is_whole(kernel: Kernel, pool: Pool | None) -> bool:
     return not kernel.parts and not is_shared(kernel, pool)
 
 
-def entries(kernels: Iterable[Kernel], pool: Pool | None) -> str:
-    """The functions through which a program in another module calls kernels on ranges of their work items."""
-    shared = (k for k in kernels if not is_whole(k, pool))
-    return "".join(kernel_range(k.name, len(k.args), linkage="") + "\n" for k in shared)
-
-
 class ProgramWriter(Function):
     """Writes the program's LLVM text; afterwards `externals` maps symbols to the addresses they need, and `unmade` to
     what gives the address, once it has compiled the code or found it in a cache; any thread may ask it.
 
     ``pool``: the threads that share large work, None for a program of one thread. ``shares`` tells whether they do.
-    ``elsewhere``: kernels that are in other modules, behind their `entry`. ``profile``: who counts the steps' time.
+    ``elsewhere``: kernels that are in other modules. ``profile``: who counts the steps' time.
     ``devices``: how many devices run the program; with several of them `cliques` maps groups of devices that exchange
     values to their numbers, and `collectives` names where they do.
     ``has_tables``: False where only what the text needs is wanted, not the text. ``flush``: denormals are taken for

@@ -14,7 +14,7 @@ from heron.buffers.assignment import Slice
 from heron.codegen.llvm.text import Function
 from heron.codegen.native import float_gemm
 from heron.codegen.native.float_gemm import Form
-from heron.codegen.native.share import kernel_range, write_range
+from heron.codegen.native.share import range_of, write_range
 from heron.hlo.calls.gemm_shape import gemm_shape
 from heron.hlo.ir.instruction import Instruction
 from heron.runtime.thunks import GemmThunk, KernelThunk, RowBlocksThunk
@@ -159,11 +159,7 @@ class _Writer(Function):
     def kernel(self, t: KernelThunk, row: str, rows: str, column: str) -> None:
         """A kernel's work items of a block: those of all its rows, or one row after the other."""
         kernel = self.w.kernels[t.kernel]
-        function = f"{t.kernel}.range"
-        if t.kernel in self.w.elsewhere:
-            self.w.declare(function, f"void @{function}(ptr, i64, i64)")
-        else:
-            self.w.helpers.setdefault(function, kernel_range(t.kernel, len(t.args)))
+        function = range_of(self.w, t.kernel, len(t.args))
         each = kernel.launch.work_items // kernel.parts
         if not self.cut.width:
             self.pack(t, row)

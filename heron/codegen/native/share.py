@@ -33,10 +33,10 @@ _COPY = f"""define internal void @heron_copy(ptr %args, i64 %lo, i64 %hi) nounwi
 }}"""
 
 
-def kernel_range(name: str, arguments: int, linkage: str = "internal ") -> str:
+def _kernel_range(name: str, arguments: int) -> str:
     """The function the pool calls for a kernel: pointers out of the packed arguments, then the kernel on the range."""
     # not optimised: there is nothing to find in it
-    lines = [f"define {linkage}void @{name}.range(ptr %args, i64 %lo, i64 %hi) nounwind noinline optnone {{"]
+    lines = [f"define internal void @{name}.range(ptr %args, i64 %lo, i64 %hi) nounwind noinline optnone {{"]
     for n in range(arguments):
         lines.append(f"  %at{n} = getelementptr ptr, ptr %args, i64 {n}")
         lines.append(f"  %a{n} = load ptr, ptr %at{n}")
@@ -45,12 +45,15 @@ def kernel_range(name: str, arguments: int, linkage: str = "internal ") -> str:
 
 
 def range_of(writer: ProgramWriter, name: str, arguments: int) -> str:
-    """The name of the function that does a range of a kernel's work items for packed arguments."""
+    """The name of the function that does a range of a kernel's work items for packed arguments.
+
+    It is with the program, also where the kernel is elsewhere: LLVM's optimiser, which takes half a millisecond for any
+    function, is spared most programs.
+    """
     function = f"{name}.range"
     if name in writer.elsewhere:
-        writer.declare(function, f"void @{function}(ptr, i64, i64)")
-    else:
-        writer.helpers.setdefault(function, kernel_range(name, arguments))
+        writer.declare(name, f"void @{name}({'ptr, ' * arguments}i64, i64)")
+    writer.helpers.setdefault(function, _kernel_range(name, arguments))
     return function
 
 
