@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 from heron.archive.parts import Parts
 from heron.codegen.llvm.code_cache import CodeCache
 from heron.codegen.llvm.jit import Jit, host
+from heron.codegen.native import float_mode
 from heron.codegen.native.program import ENTRY, ProgramWriter
 from heron.errors import HeronError
 from heron.runtime.collectives.team import Program
@@ -67,7 +68,8 @@ def load(parts: Parts, info: ProgramInfo, cache: CodeCache | None = None) -> Cpu
     writer.write(parts.plan["thunks"])
     if writer.unmade:
         _check_vectors(machine)
-    jit = Jit(symbols=writer.externals | {symbol: address(cache) for symbol, address in writer.unmade.items()})
+    unmade = {symbol: address(cache) for symbol, address in writer.unmade.items()}
+    jit = Jit(symbols={**float_mode.addresses(), **writer.externals, **unmade})
     *others, code = [Object(name, parts.members[f"code/{n}.o"], Timing()) for n, name in enumerate(machine["objects"])]
     jit.link(code, [ENTRY], others)
     objects = (*others, code)

@@ -11,6 +11,7 @@ import numpy as np
 
 from heron.codegen.llvm.text import Function, Module
 from heron.codegen.llvm.values import Value, View
+from heron.codegen.native import float_mode
 from heron.codegen.native.common_code import for_good
 from heron.runtime import numpy_api
 from heron.runtime.cpu.call import CALL, Argument, Output, Plan
@@ -50,11 +51,12 @@ def make() -> Mapping[str, int] | None:
 
 
 def text() -> str:
-    """The code."""
+    """The code, and the functions of the floating-point mode that programs call."""
     module = Module()
     places = [module.variable(f"@{name} = external global i8") for name in (_ARRAY, _REFUSAL)]
     with module.function(f"ptr @{CALL}(ptr %self, ptr %values, i64 %count) nounwind") as f:
         _Writer(f, *places).write()
+    float_mode.write(module, linkage="")
     return module.text()
 
 

@@ -7,9 +7,14 @@ thread and ``heron_set_float_mode(i64)`` sets it. On machines other than x86-64 
 from __future__ import annotations
 
 import platform
+from collections.abc import Mapping
 
 from heron.codegen.llvm.text import Module
+from heron.codegen.native.common_code import for_good
+from heron.once import once
 from heron.records import dataclass
+from heron.runtime import compiled
+from heron.runtime.cpu.call import HELPER as CALLER
 
 READ, WRITE = "i64 @heron_float_mode()", "void @heron_set_float_mode(i64)"
 
@@ -56,16 +61,32 @@ def flush_bits() -> int:
     return _machine().flush
 
 
-def text() -> str:
+def _text(linkage: str) -> str:
     """LLVM text of both functions. They are not inlined: LLVM moves arithmetic across code that it knows to do none."""
     m = _machine()
-    read = f"define internal {READ} noinline nounwind {{\n{m.read}\n}}"
-    write = f"define internal {WRITE.replace('(i64)', '(i64 %mode)')} noinline nounwind {{\n{m.write}\n}}"
+    read = f"define {linkage}{READ} noinline nounwind {{\n{m.read}\n}}"
+    write = f"define {linkage}{WRITE.replace('(i64)', '(i64 %mode)')} noinline nounwind {{\n{m.write}\n}}"
     return f"{read}\n\n{write}"
 
 
-def write(module: Module) -> None:
+def write(module: Module, linkage: str = "internal ") -> None:
     """Both functions as a module's own."""
     for signature in (READ, WRITE):
-        module.declared.define(signature[signature.index("@") + 1 : signature.index("(")])
-    module.functions.append(text())
+        module.declared.define(_name(signature))
+    module.functions.append(_text(linkage))
+
+
+@once
+def addresses() -> Mapping[str, int]:
+    """The addresses of both functions by name, for programs: in each program they would be half a millisecond more for
+    LLVM. They are in the code that calls programs, and where there is none, in code of their own."""
+    called = compiled.functions(CALLER)
+    if called is not None:
+        return {_name(signature): called[_name(signature)] for signature in (READ, WRITE)}
+    module = Module()
+    write(module, linkage="")
+    return for_good("float mode", module.text())
+
+
+def _name(signature: str) -> str:
+    return signature[signature.index("@") + 1 : signature.index("(")]

@@ -178,7 +178,9 @@ class ProgramWriter(Function):
 
     def _set_mode(self, more: int, fewer: int = 0) -> str:
         """Set and clear bits of the thread's floating-point mode; what it was before."""
-        self.helpers.setdefault("heron_float_mode", float_mode.text())
+        self.externals |= float_mode.addresses()
+        self.declared.function(float_mode.READ)
+        self.declared.function(float_mode.WRITE)
         before = self.value(f"call {float_mode.READ}")
         mode = self.value(f"or i64 {before}, {more}") if more else self.value(f"and i64 {before}, {~fewer}")
         self.line(f"call void @heron_set_float_mode(i64 {mode})")

@@ -2,13 +2,19 @@
 
 from __future__ import annotations
 
+import ctypes
+from pathlib import Path
+
 import ml_dtypes
 import numpy as np
 import pytest
 
 import heron
+from heron import archive
+from heron.codegen.native import float_mode
 from heron.hlo import text
 from heron.options import Options
+from heron.runtime import compiled
 from tests.pjrt.under_jax import run
 
 TINY = np.float32(1e-40)
@@ -47,6 +53,29 @@ def test_denormals_are_kept_or_taken_for_zero_on_every_thread(size: int, threads
     (kept_again,) = _run(source, "keep", x, threads=threads)
     assert (kept_again == kept).all()
     assert TINY * np.float32(0.5) > 0, "the caller's own mode is as it was"
+
+
+def test_programs_share_the_functions_of_the_mode(tmp_path: Path) -> None:
+    """LLVM took half a millisecond for them in each program. A saved one finds them again."""
+    program = heron.compile(text.parse(PROGRAM.replace("SIZE", "3")), options=Options(denormals="flush"))
+    written = program.stage("llvm")
+    assert "declare i64 @heron_float_mode()" in written and "@heron_set_float_mode(i64 %mode)" not in written
+    archive.save(program, tmp_path / "flush.heron")
+    (flushed,) = archive.load(tmp_path / "flush.heron").run([np.full(3, TINY)])
+    assert (flushed == 0).all()
+
+
+def test_the_functions_of_the_mode_without_code_that_calls_programs(monkeypatch: pytest.MonkeyPatch) -> None:
+    """As where arrays do not lie as that code expects."""
+    monkeypatch.setattr(compiled, "functions", lambda _: None)
+    found = float_mode.addresses.__wrapped__()
+    read = ctypes.CFUNCTYPE(ctypes.c_int64)(found["heron_float_mode"])
+    write = ctypes.CFUNCTYPE(None, ctypes.c_int64)(found["heron_set_float_mode"])
+    usual, flush = read(), float_mode.flush_bits()
+    write(usual | flush)
+    now = read()
+    write(usual)
+    assert now == usual | flush and read() == usual
 
 
 def test_denormals_in_products_of_a_library() -> None:
