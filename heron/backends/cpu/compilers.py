@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable
-from concurrent.futures import Future
 from queue import SimpleQueue
 from threading import Event, Lock, Thread
 from typing import Any, ParamSpec, TypeVar
 
 from heron.backends.watchdog import leave
+from heron.outcome import Outcome
 from heron.runtime.cpu.pool import usable_cpus
 
 P = ParamSpec("P")
@@ -79,7 +79,7 @@ class Compilers:
     def __init__(self, wanted: int) -> None:
         processors = usable_cpus()
         count = min(wanted, processors) if processors > 1 else 0
-        self._work: SimpleQueue[tuple[Future[Any], Callable[[], Any]] | None] = SimpleQueue()
+        self._work: SimpleQueue[tuple[Outcome[Any], Callable[[], Any]] | None] = SimpleQueue()
         self._is_over = False
         self._threads = [Thread(target=self._serve, name=f"heron-compile_{n}", daemon=True) for n in range(count)]
 
@@ -100,22 +100,22 @@ class Compilers:
         else:
             leave(self._threads)
 
-    def submit(self, function: Callable[P, R], *args: P.args, **kwargs: P.kwargs) -> Future[R]:
+    def submit(self, function: Callable[P, R], *args: P.args, **kwargs: P.kwargs) -> Outcome[R]:
         """A handle that returns, or raises, the outcome of `function`."""
-        done: Future[R] = Future()
+        done: Outcome[R] = Outcome()
         if self._threads:
             self._work.put((done, lambda: function(*args, **kwargs)))
         else:
-            done.set_result(function(*args, **kwargs))
+            done.give(function(*args, **kwargs))
         return done
 
     def _serve(self) -> None:
         while (work := self._work.get()) is not None:
             done, make = work
             if self._is_over:
-                done.cancel()
+                done.fail(RuntimeError("the compile is over"))
                 continue
             try:
-                done.set_result(make())
+                done.give(make())
             except BaseException as error:  # whoever asks for the result gets it
-                done.set_exception(error)
+                done.fail(error)

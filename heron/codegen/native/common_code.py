@@ -8,16 +8,16 @@ from __future__ import annotations
 
 import ctypes
 from collections.abc import Callable, Hashable, Mapping
-from concurrent.futures import Future
 from threading import Lock
 
 from heron.codegen.llvm.code_cache import CodeCache
 from heron.codegen.llvm.jit import Jit
 from heron.once import once
+from heron.outcome import Outcome
 from heron.runtime.object_code import Object
 
 #: for ever: programs have the addresses
-_CODE: dict[Hashable, Future[Object]] = {}
+_CODE: dict[Hashable, Outcome[Object]] = {}
 _LOCK = Lock()
 
 
@@ -57,12 +57,12 @@ def linked(symbol: str, make: Callable[[], Object], *form: Hashable) -> int:
     key = (symbol, *form)
     with _LOCK:
         is_first = key not in _CODE
-        found = _CODE.setdefault(key, Future())
+        found = _CODE.setdefault(key, Outcome())
     if is_first:
         try:
-            found.set_result(make())
+            found.give(make())
         except BaseException as error:
             with _LOCK:
                 del _CODE[key]
-            found.set_exception(error)
+            found.fail(error)
     return found.result().addresses[symbol]
