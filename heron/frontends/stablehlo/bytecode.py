@@ -41,7 +41,7 @@ def to_text(data: bytes, filename: str = "<bytes>", *, trusted: bool = False) ->
 
     Raises SHLO020 (no jaxlib), SHLO021 (the bytes are damaged, or of a later version).
     """
-    return _text(data, filename) if trusted else _text_by_another_process(data, filename)
+    return _text(data, filename, trusted=True) if trusted else _text_by_another_process(data, filename)
 
 
 def to_parts(data: bytes, filename: str = "<bytes>") -> tuple[str, list[np.ndarray]]:
@@ -50,10 +50,10 @@ def to_parts(data: bytes, filename: str = "<bytes>") -> tuple[str, list[np.ndarr
     Raises SHLO020, SHLO021 as `to_text` does.
     """
     if len(data) < _LONG:
-        return _text(data, filename), []
+        return _text(data, filename, trusted=True), []
     mlir = _mlir()
     try:
-        module = _module(data, _context())  # a context keeps all it ever read: not the one that stays
+        module = _module(data, _context(), trusted=True)  # a context keeps all it ever read: not the one that stays
         arrays = _taken_out(mlir.ir, module)
         text = module.operation.get_asm(enable_debug_info=True, large_elements_limit=_MANY if arrays else None)
         if text.count("__elided__") != len(arrays):  # something else is long, too
@@ -80,19 +80,22 @@ def _taken_out(ir: Any, module: Any) -> list[np.ndarray]:
     return arrays
 
 
-def _text(data: bytes, filename: str) -> str:
+def _text(data: bytes, filename: str, trusted: bool = False) -> str:
     mlir = _mlir()
     try:
-        return _module(data, mlir.context).operation.get_asm(enable_debug_info=True)
+        module = _module(data, mlir.context, trusted)
+        return module.operation.get_asm(enable_debug_info=True, assume_verified=True)  # reading it verified it
     except Exception as error:  # jaxlib raises several types, none of them documented
         raise _refused(error, _what(filename), filename) from None
 
 
-def _module(data: bytes, context: Any) -> Any:
-    """The module in the bytes. Errors are raised, not printed."""
+def _module(data: bytes, context: Any, trusted: bool) -> Any:
+    """The module in the bytes. Errors are raised, not printed: what reads artifacts prints them, so that bytes are read
+    ahead of it that are not `trusted`."""
     mlir = _mlir()
-    module = mlir.ir.Module.parse(data, context)
-    return mlir.stablehlo.deserialize_portable_artifact(context, data) if _ARTIFACT in data else module
+    is_artifact = _ARTIFACT in data
+    module = None if trusted and is_artifact else mlir.ir.Module.parse(data, context)
+    return mlir.stablehlo.deserialize_portable_artifact(context, data) if is_artifact else module
 
 
 def _text_by_another_process(data: bytes, filename: str) -> str:
