@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -89,6 +90,21 @@ def test_what_mlir_has_just_written_is_read_once(jaxlib_module: Any, monkeypatch
     monkeypatch.setattr(bytecode, "_mlir", lambda: stablehlo)
     assert bytecode.to_text(artifact, trusted=True) == want
     assert bytecode.to_parts(artifact) == (want, [])
+
+
+def test_threads_read_side_by_side() -> None:
+    """MLIR's context has no locks of its own."""
+    mlir = pytest.importorskip("jaxlib.mlir.dialects.stablehlo")
+    from heron.frontends.stablehlo import bytecode
+
+    context, version = bytecode._context(), mlir.get_current_version()
+    texts = [(MLIR.parent / f"{name}.small.mlir").read_text() for name in ("softmax", "cumsum", "col_sum")]
+    modules = [bytecode._mlir().ir.Module.parse(text, context) for text in texts]
+    data = [mlir.serialize_portable_artifact_str(str(module), version) for module in modules]
+    want = [bytecode.to_text(d, trusted=True) for d in data]
+    with ThreadPoolExecutor(6) as threads:
+        found = list(threads.map(lambda n: bytecode.to_text(data[n % len(data)], trusted=True), range(300)))
+    assert all(text == want[n % len(data)] for n, text in enumerate(found))
 
 
 def test_damaged_bytecode(jaxlib_module: Any, capfd: pytest.CaptureFixture[str]) -> None:

@@ -11,6 +11,7 @@ import subprocess
 import sys
 from functools import cache
 from math import prod
+from threading import Lock
 from types import SimpleNamespace
 from typing import Any
 
@@ -31,6 +32,8 @@ _LONG, _MANY = 1 << 18, 4096
 _READ = frozenset("f16 f32 f64 i1 i8 i16 i32 i64 ui8 ui16 ui32 ui64".split())
 #: its message begins after this, and MLIR's own output ends
 _MARK = "\x00"
+#: held by who uses the context that stays: it has no locks of its own
+_LOCK = Lock()
 
 
 def to_text(data: bytes, filename: str = "<bytes>", *, trusted: bool = False) -> str:
@@ -83,8 +86,11 @@ def _taken_out(ir: Any, module: Any) -> list[np.ndarray]:
 def _text(data: bytes, filename: str, trusted: bool = False) -> str:
     mlir = _mlir()
     try:
-        module = _module(data, mlir.context, trusted)
-        return module.operation.get_asm(enable_debug_info=True, assume_verified=True)  # reading it verified it
+        with _LOCK:
+            module = _module(data, mlir.context, trusted)
+            text: str = module.operation.get_asm(enable_debug_info=True, assume_verified=True)  # reading it verified it
+            del module
+            return text
     except Exception as error:  # jaxlib raises several types, none of them documented
         raise _refused(error, _what(filename), filename) from None
 
@@ -125,7 +131,8 @@ def upgraded(text: str, filename: str = "<text>") -> str:
     mlir = _mlir()
     try:
         out = io.BytesIO()
-        mlir.ir.Module.parse(text, mlir.context).operation.write_bytecode(out)
+        with _LOCK:
+            mlir.ir.Module.parse(text, mlir.context).operation.write_bytecode(out)
     except Exception as error:
         raise _refused(error, f"'{filename}' is no VHLO this jaxlib can read", filename) from None
     return to_text(out.getvalue(), filename, trusted=True)
@@ -168,6 +175,7 @@ def _context() -> Any:
     registry = ir.DialectRegistry()
     _jax_mlir_ext.register_dialects(registry)
     context = ir.Context()
+    context.enable_multithreading(False)  # to wake its threads takes longer than what they would do
     context.append_dialect_registry(registry)
     context.load_all_available_dialects()
     for dialect in (stablehlo, chlo, sdy):
