@@ -520,3 +520,11 @@ def test_a_few_columns_take_vectors_without_masks(t: str, columns: int) -> None:
     assert masked_store is None and re.search("%[yz]mm", code)
     dtype = {"f32": np.float32, "s32": np.int32, "f64": np.float64, "bf16": ml_dtypes.bfloat16}[t]
     check(source, [RNG.integers(-9, 9, (5, 40, columns)).astype(dtype)], parts=2)
+
+
+def test_columns_of_functions_are_masked() -> None:
+    """A function for each part of a vector takes longer than to wait."""
+    source = program((5, 40, 15), [1]).replace("reduce(p, z)", "reduce(e, z)")
+    source = source.replace("  ROOT q", "  e = f32[5,40,15] exponential(p)\n  ROOT q")
+    assert "s0 in [0, 14]" in str(emit_fusion(root_fusion(source), "k", targets.get("cpu")).module)
+    assert "s0 in [0, 7]" in str(emit_fusion(root_fusion(program((5, 40, 15), [1])), "k", targets.get("cpu")).module)

@@ -26,8 +26,9 @@ from heron.codegen.emitters.base import Frame
 from heron.codegen.emitters.loops import for_, item_loop, item_range
 from heron.codegen.emitters.partial_sums import Accumulators, reduced, summed
 from heron.codegen.emitters.reducers import lose_digits
-from heron.codegen.emitters.reduction.code import ReductionCode, Walk, is_large, is_small, source_index
+from heron.codegen.emitters.reduction.code import SMALL, ReductionCode, Walk, is_large, is_small, source_index
 from heron.codegen.ir.dialects.xla_gpu import LoopOp
+from heron.hlo.facts import calls_function
 from heron.records import dataclass
 
 #: results of a work item; of large sources, the bytes of a source row it takes
@@ -254,9 +255,12 @@ class _Columns:
         """Columns of a tile in loops of 1, 2, 4 and so on: whole vectors, and parts of one, without rests.
 
         LLVM masks a short loop to its end, and a load cannot have what a masked store before it has just put there:
-        each row would wait for the partial results of the one before.
+        each row would wait for the partial results of the one before. Where elements take a function, a mask is less
+        time than the function for each part of a vector.
         """
-        if self.tile > MOST_IN_PIECES or self.cut is not None or not is_small(self.frame.fusion):
+        inside = self.frame.fusion.computation.instructions
+        masked = self.cut is not None or len(inside) > SMALL or any(map(calls_function, inside))
+        if self.tile > MOST_IN_PIECES or masked:
             return [self.tile]
         return [1 << bit for bit in reversed(range(self.tile.bit_length())) if self.tile >> bit & 1]
 
