@@ -8,6 +8,8 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
+
 ROOT = Path(__file__).parent.parent
 HEAVY = {"jax", "jaxlib", "xdsl", "llvmlite", "scipy", "triton", "numpy", "rich", "click"}
 
@@ -45,6 +47,16 @@ def test_jax_on_another_platform_loads_no_compiler() -> None:
     done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
     parts = {name.split(".")[1] for name in done.stdout.split()}
     assert parts <= {"collector", "errors", "once", "pjrt", "records", "targets"}
+
+
+@pytest.mark.parametrize(
+    "op", ["c64[4,8] fft(x), fft_type=FFT, fft_length={8}", "c64[4,4] cholesky(x), lower=true"], ids=["fft", "cholesky"]
+)
+def test_compiles_for_the_cpu_load_no_library_of_gpus(op: str) -> None:
+    program = f"HloModule m\\nENTRY e {{ x = {op.partition(' ')[0]} parameter(0)\\n ROOT y = {op} }}"
+    script = f"import heron, sys\nheron.compile(heron.parse('{program}'))\nprint(*sys.modules)"
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
+    assert "heron.backends.calls" in done.stdout and "cuda.libraries" not in done.stdout
 
 
 def test_public_names() -> None:

@@ -8,7 +8,6 @@ from heron.backends.calls.host import call, library_call, memory_order
 from heron.codegen.native.fft import obstacle, stages
 from heron.hlo.ir.instruction import Instruction
 from heron.hlo.ir.shape import Shape
-from heron.runtime.cuda.libraries.cufft import Fft
 from heron.runtime.host.fft import Transform
 from heron.runtime.thunks import FftThunk, Thunk
 from heron.trace import Decision
@@ -22,6 +21,8 @@ def fft(lowering: Lowering, i: Instruction) -> list[Thunk]:
     kind, lengths = i.fft_type, tuple(i.fft_length)
     routine = Transform(kind, lengths, lowering.machine.threads)
     if lowering.target.is_gpu:
+        from heron.runtime.cuda.libraries.cufft import Fft  # with the libraries of GPUs, for those alone
+
         return library_call(lowering, i, lambda arrays: Fft(arrays, kind, lengths), routine)
     operand = i.operands[0]
     why = _obstacle(i)

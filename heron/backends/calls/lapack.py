@@ -16,8 +16,6 @@ from heron.hlo.calls.form import results_of
 from heron.hlo.calls.lapack import is_lower, letter
 from heron.hlo.ir.instruction import Instruction
 from heron.records import dataclass
-from heron.runtime.cuda.libraries.cublas import TriangularSolve
-from heron.runtime.cuda.libraries.cusolver import Factorization
 from heron.runtime.host import lapack
 from heron.runtime.thunks import LAPACK, LapackThunk, Thunk
 from heron.trace import Decision
@@ -68,6 +66,9 @@ def _call(lowering: Lowering, i: Instruction, routine: Any, name: str) -> list[T
     """By LAPACK on the CPU, by cuBLAS or cuSOLVER on a GPU, where they have the routine."""
     if not lowering.target.is_gpu:
         return _native(lowering, i, routine)
+    from heron.runtime.cuda.libraries.cublas import TriangularSolve  # with the libraries of GPUs, for those alone
+    from heron.runtime.cuda.libraries.cusolver import Factorization
+
     columns = is_by_columns(i.operands[0].shape)
     match routine.routine if isinstance(routine, Scratched) else routine:
         case lapack.TriangularSolve() as solve:
