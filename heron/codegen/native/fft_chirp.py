@@ -22,19 +22,36 @@ from heron.hlo.ir.types import ElementType
 CHIRP_PASSES = ("enter", "convolve", "leave")
 
 
+#: the primes of the transforms' lengths: a pass of a larger one takes more time than a longer line
+_PRIMES = (2, 3, 5, 7, 11, 13)
+
+
 @cache
 def room(n: int, multiple: int = 1) -> int:
     """The length of the transforms for a line of `n` elements: the `multiple` with the least work."""
     least = -(-(2 * n - 1) // multiple) * multiple
-    lengths = range(least, max(4 * n, least + 1), multiple)
-    candidates = [(length, found) for length in lengths if (found := factors(length)) is not None]
-    return min(candidates, key=lambda c: c[0] * sum(map(work, c[1])))[0]
+    lengths = _products(max(4 * n, least + 1) - 1)
+    return min((x for x in lengths if x >= least and x % multiple == 0), key=work_at)
+
+
+def _products(most: int) -> list[int]:
+    """The products of those primes up to a number."""
+    found = [1]
+    for prime in _PRIMES:
+        for x in found:  # also those that join meanwhile: powers of the prime
+            if x * prime <= most:
+                found.append(x * prime)
+    return found
+
+
+def work_at(length: int) -> float:
+    """Of a transform of a length that has passes."""
+    return length * sum(map(work, factors(length) or ()))
 
 
 def work_of(n: int) -> float:
     """The work of the two transforms for a line of `n` elements."""
-    length = room(n)
-    return 2 * length * sum(map(work, factors(length) or ()))
+    return 2 * work_at(room(n))
 
 
 def work(radix: int) -> float:

@@ -13,8 +13,8 @@ import heron
 from heron import targets
 from heron.backends.compiler import Compilation
 from heron.cli import values
-from heron.codegen.native import fft, fft_passes, fft_prime, fft_tables
-from heron.codegen.native.fft_passes import LineVector
+from heron.codegen.native import fft, fft_chirp, fft_passes, fft_prime, fft_tables
+from heron.codegen.native.fft_passes import LineVector, factors
 from heron.compiling import compile
 from heron.evaluator import evaluate
 from heron.hlo.ir.module import Module
@@ -308,3 +308,12 @@ def test_roots_are_rounded_once() -> None:
     found = fft_tables.roots(12, 12, F64)
     np.testing.assert_allclose(found[3], [0, -1], rtol=0, atol=1e-18)
     np.testing.assert_array_equal(found[1], [np.sqrt(0.75), -0.5])
+
+
+@pytest.mark.parametrize("multiple", [1, 16])
+def test_a_chirp_has_the_transforms_of_least_work(multiple: int) -> None:
+    """The lengths to choose from are made of their factors: to try all takes seconds for a line of a million."""
+    for n in (1, 2, 37, 331, 2081, 5003):
+        lengths = (x for x in range(multiple, 4 * n + multiple, multiple) if x >= 2 * n - 1 and factors(x) is not None)
+        assert fft_chirp.work_at(fft_chirp.room(n, multiple)) == min(map(fft_chirp.work_at, lengths))
+    assert fft_chirp.room(100_000_007, multiple) % multiple == 0
