@@ -88,10 +88,16 @@ def only_scatter(fusion: Fusion) -> Instruction:
     return found[0]
 
 
+def _is_read(i: Instruction, scatter: Instruction) -> bool:
+    """Whether anything takes elements of `i` but the scatter, as what it updates: its results begin as copies of it."""
+    read = scatter.operands[len(updated_operands(scatter)) :]
+    return any(i in read if u is scatter else not is_view(u) or _is_read(u, scatter) for u in i.users)
+
+
 def _check_overwritten(scatter: Instruction) -> None:
     for n, operand in enumerate(updated_operands(scatter)):
         source = _without_views(operand)
-        if source.opcode == "parameter" and updated_parameter(scatter, n) is None:
+        if source.opcode == "parameter" and updated_parameter(scatter, n) is None and _is_read(source, scatter):
             raise HeronError(
                 "GEN135",
                 "a kernel cannot read the array that its scatter overwrites",

@@ -222,6 +222,24 @@ ENTRY e { x = f32[9] parameter(0) i = s32[9,1] parameter(1)
         emit_fusion(root_fusion(source), "k", targets.get(target))
 
 
+@pytest.mark.parametrize("target", ["cpu", "sim:sm_90"])
+@pytest.mark.parametrize("updates", ["y, y", "y, x", "x, x"])
+def test_one_array_is_updated_twice(updates: str, target: str) -> None:
+    """Each result begins as a copy of the array that is the operand of both."""
+    source = f"""HloModule m
+c {{ a = f32[] parameter(0) p = f32[] parameter(1) b = f32[] parameter(2) q = f32[] parameter(3)
+  s = f32[] add(a, b) t = f32[] multiply(p, q) ROOT r = (f32[], f32[]) tuple(s, t) }}
+ENTRY e {{ x = f32[9] parameter(0) i = s32[9,1] parameter(1) y = f32[9] parameter(2)
+  ROOT s = (f32[9], f32[9]) scatter(x, x, i, {updates}), update_window_dims={{}}, inserted_window_dims={{0}},
+    scatter_dims_to_operand_dims={{0}}, index_vector_dim=1, to_apply=c }}"""
+    x, y = np.arange(9, dtype=np.float32), np.arange(3, 12, dtype=np.float32)
+    places = np.array([0, 8, 1, 1, 2, 3, 5, 7, 0], np.int32)[:, None]
+    module = text.parse(source)
+    got = compile(module, target).run([x, places, y])
+    for result, want in zip(got, evaluate_module(module, x, places, y), strict=True):
+        np.testing.assert_array_equal(result, want)
+
+
 def test_computed_operand_with_many_unsorted_updates_is_refused() -> None:
     with pytest.raises(HeronError, match="GEN131"):
         emit_fusion(root_fusion(computed(ONES, 400, "9")), "k", targets.get("sm_90"))
