@@ -58,6 +58,12 @@ def integer_constant(value: int, type_: Attribute = INDEX) -> arith.ConstantOp:
     return arith.ConstantOp.create(result_types=(type_,), properties=_integer(value, type_))
 
 
+def integer_comparison(predicate: str, lhs: SSAValue, rhs: SSAValue) -> arith.CmpiOp:
+    """`arith.cmpi` at no place yet; see `INTEGER_PREDICATES`."""
+    properties = _predicate(INTEGER_PREDICATES, predicate)
+    return arith.CmpiOp.create(operands=(lhs, rhs), result_types=(I1,), properties=properties)
+
+
 class Constants:
     """The constants of one function, made once each at the start of its first block, ``entry``."""
 

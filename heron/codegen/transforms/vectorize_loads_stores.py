@@ -50,9 +50,10 @@ from xdsl.ir.affine import AffineMap
 
 from heron.analysis.indexing import Add, Const, Dim, Expr, IndexingMap
 from heron.codegen.ir import origins
-from heron.codegen.ir.builder import Constants
+from heron.codegen.ir.builder import Constants, integer_comparison
 from heron.codegen.ir.dialects.xla_gpu import ApplyIndexingOp
 from heron.codegen.ir.editing import apply_indexing, constant_value, functions, ops_of, replace, retype, walk_blocks
+from heron.codegen.ir.types import I1
 from heron.codegen.transforms.lib.buffers import byte_size, factor, storage_type
 from heron.codegen.transforms.lib.math_names import FUNCTIONS
 from heron.codegen.transforms.options import TransformOptions
@@ -156,7 +157,7 @@ class _Loop:
             operands=(found, self.variable), result_types=(type_.element_type,), properties=DYNAMIC
         )
         self.body.insert_op_before(element, op)
-        replace(op, [self._cast(arith.TruncIOp, element.results[0], op.results[0].type, op)])
+        replace(op, [self._computed(element.results[0], op.results[0].type, op)])
 
     def _write(self, position: int, carried: SSAValue) -> None:
         """Turns the carried tensor into a vector if all the loop does with it is to write its element each time."""
@@ -227,6 +228,14 @@ class _Loop:
 
     def _vector_type(self, type_: Attribute) -> VectorType | None:
         return _vector_type(type_, self.length) if isinstance(type_, TensorType) else None
+
+    def _computed(self, stored: SSAValue, type_: Attribute, before: Operation) -> SSAValue:
+        """An element as it is computed with, from one as it is stored."""
+        if type_ != I1:
+            return self._cast(arith.TruncIOp, stored, type_, before)
+        op = integer_comparison("ne", stored, self.constants.integer(0, stored.type))
+        self.body.insert_op_before(op, before)
+        return op.results[0]
 
     def _cast(self, kind: type[Operation], value: SSAValue, type_: Attribute, before: Operation) -> SSAValue:
         """The element as computed or as stored: an element of less than a byte is a byte in memory."""

@@ -60,7 +60,7 @@ func.func @stays(%p: tensor<64xcomplex<f32>>, %out: tensor<64xf32>, %t: index) -
 // CHECK-LABEL: func.func @bits
 // CHECK: vector.transfer_read %a[%{{.*}}], %{{.*}} {in_bounds = [true]} : tensor<64xi1>, vector<4xi8>
 // CHECK: vector.extract
-// CHECK-NEXT: arith.trunci %{{.*}} : i8 to i1
+// CHECK-NEXT: arith.cmpi ne, %{{.*}}, %{{.*}} : i8
 // CHECK: arith.extui %w : i4 to i8
 // CHECK-NEXT: vector.insert
 // CHECK: vector.transfer_write %{{.*}}, %out[%{{.*}}] {in_bounds = [true]} : vector<4xi8>, tensor<64xi4>

@@ -28,7 +28,7 @@ from xdsl.ir import Attribute, SSAValue
 
 from heron.analysis.indexing import Add, Const, Expr, Mul
 from heron.codegen.ir.builder import Builder, int_attr
-from heron.codegen.ir.types import I64
+from heron.codegen.ir.types import I1, I64
 from heron.errors import HeronError
 from heron.records import dataclass
 
@@ -202,6 +202,8 @@ def load(buffer: Buffer, pointer: SSAValue, alignment: int, builder: Builder) ->
     value = raw_load(pointer, stored, alignment, builder)
     if stored is element or stored == element:
         return value
+    if element == I1:  # a byte that the host wrote may be any number: each but 0 is true
+        return builder.cmpi("ne", value, builder.integer(0, stored))
     cast = arith.IndexCastOp if isinstance(element, IndexType) else arith.TruncIOp
     return builder.add(cast.create(operands=(value,), result_types=(element,))).results[0]
 
