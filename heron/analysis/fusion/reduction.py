@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
+from itertools import pairwise
 from math import prod
 from typing import TypeAlias
 
@@ -323,3 +324,19 @@ def runs_of(
     index = reduction.source(dims(len(reduction.sizes)))
     stores = [linearize(to_memory(s, index), memory_sizes(s)) for s in outputs]
     return joined_runs(walk(sources, index, reduction.sizes, partition), reduction.sizes, stores)
+
+
+def steps_along(
+    reduction: Reduction, sources: Sequence[Instruction], partition: Partition, dimensions: Sequence[int]
+) -> bool:
+    """Whether arrays with elements of their own along the last of `dimensions` step through all of these as one."""
+    sizes = reduction.sizes
+    index = reduction.source(dims(len(sizes)))
+    for read in walk(sources, index, sizes, partition):
+        found = None if read.address is None else steps(read.address, len(sizes))
+        if found is None:
+            return False
+        walked = [d for d in dimensions if sizes[d] != 1]
+        if found[walked[-1]] and any(found[a] != found[b] * sizes[b] for a, b in pairwise(walked)):
+            return False
+    return True

@@ -146,12 +146,17 @@ class Cut:
 
 @dataclass(frozen=True, slots=True)
 class Walk:
-    """A reduction and the loops over its arrays, outermost first. ``across``: not in the order of memory."""
+    """A reduction and the loops over its arrays, outermost first.
+
+    ``across``: not in the order of memory. ``lanes``: the elements of each result that lie beside each other in the
+    last axis.
+    """
 
     reduction: ReductionCode
     axes: tuple[Axis, ...]
     cut: Cut | None = None
     across: bool = False
+    lanes: int = 1
 
     @property
     def along_rows(self) -> bool:

@@ -11,6 +11,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 from functools import partial
+from math import prod
 
 from xdsl.dialects import tensor
 from xdsl.dialects.builtin import TensorType
@@ -19,6 +20,7 @@ from xdsl.ir import SSAValue
 from heron.analysis.fusion.long_elements import FEWEST_RESULTS, has_long_elements
 from heron.analysis.fusion.output_boxes import Piece
 from heron.analysis.fusion.reduce_order import in_any_order
+from heron.analysis.fusion.reduction import Axis, steps_along
 from heron.analysis.indexing.expr import Const, Expr
 from heron.analysis.indexing.hlo_maps import Index, delinearize
 from heron.codegen.elemental.reducer import Reducer
@@ -39,6 +41,8 @@ ROUNDS = 4
 FEWEST = 8
 #: neighbouring results that are kept in registers, not in a tile
 NARROW, NARROW_IN_ORDER = 8, 15
+#: the longest rows that are columns of partial results, and the rows of a result that make it worth it
+LONGEST_LANES, FEWEST_ROWS = 63, 16
 #: rows of a large array that are reduced together, at best; the bytes of a row from which on they lie apart
 TOGETHER = (8, 7, 6, 5, 4)
 ROW_BYTES = 2048
@@ -48,7 +52,7 @@ LEAST_ITEMS = 64
 
 def emit(frame: Frame, walks: Sequence[Walk], pieces: Sequence[Piece]) -> Kernel:
     """The kernel of reductions and pieces, each with separate work items."""
-    walks = [_across(walk) for walk in walks]
+    walks = [_in_columns(frame, _across(walk)) for walk in walks]
     plans = [plan_piece(frame, piece) for piece in pieces]
     counts = [_work_items(frame, walk) for walk in walks]
     total, first = sum(counts) + sum(plan.items for _, plan in plans), 0
@@ -68,6 +72,26 @@ def _across(walk: Walk) -> Walk:
     if kept[-1].length < FEWEST_RESULTS or not any(map(has_long_elements, walk.reduction.reduces)):
         return walk
     return replace(walk, axes=(*(a for a in walk.axes if a is not kept[-1]), kept[-1]), across=True)
+
+
+def _in_columns(frame: Frame, walk: Walk) -> Walk:
+    """The walk with short rows in columns: each element of a row has a partial result of its own.
+
+    The rows of a result lie apart. Vectors go along the rows of neighbouring results, however short these are.
+    """
+    if walk.across or walk.cut is not None or not walk.along_rows or len(walk.axes) < 3:
+        return walk
+    *outer, last, row = walk.axes
+    if row.length > LONGEST_LANES or last.length * row.length <= NARROW_IN_ORDER:
+        return walk
+    if prod(a.length for a in outer if a.reduced) < FEWEST_ROWS:
+        return walk
+    fusion, reduction = frame.fusion, walk.reduction
+    sources = [*reduction.arrays, *(fusion.outputs[n].instruction for n in reduction.side)]
+    if not steps_along(reduction, sources, frame.kernel.partition, (*last.dims, *row.dims)):
+        return walk
+    both = Axis((*last.dims, *row.dims), last.length * row.length, False)
+    return replace(walk, axes=(*outer, both), lanes=row.length)
 
 
 def _work_items(frame: Frame, walk: Walk) -> int:

@@ -5,6 +5,9 @@ one thread does are done together: each source row is added to a tile of partial
 is read in long stretches while the tile stays in the first-level cache. (4096 x 4096 f32 takes 20 ms in stretches of
 1 KB, 12 in 2 KB, 9 in 4 KB and 6.5, what reading it takes at all, in 16 KB.)
 
+Short rows of neighbouring results (a sum over the first and last of three dimensions) are columns, too. Each element of
+a row has a partial result, and those of a row are combined at the end.
+
 A few columns (vectors of 3): all results of a row are kept in registers while the loop over the reduced elements runs
 innermost, and what the columns share is computed once.
 """
@@ -46,15 +49,19 @@ BLOCK_ROWS = 64
 
 @dataclass(frozen=True, slots=True)
 class _Shape:
-    """The loops: ``outer`` kept axes, the ``inner`` reduced ones, and the ``last`` kept one."""
+    """The loops: ``outer`` kept axes, the ``inner`` reduced ones, and the ``last`` one, with ``lanes`` elements of each
+    result."""
 
     outer: tuple[Axis, ...]
     inner: tuple[Axis, ...]
     last: Axis
+    lanes: int
 
     @staticmethod
-    def of(axes: Sequence[Axis]) -> _Shape:
-        return _Shape(tuple(a for a in axes[:-1] if not a.reduced), tuple(a for a in axes if a.reduced), axes[-1])
+    def of(walk: Walk) -> _Shape:
+        axes = walk.axes
+        outer, inner = (tuple(a for a in axes[:-1] if a.reduced == reduced) for reduced in (False, True))
+        return _Shape(outer, inner, axes[-1], walk.lanes)
 
     @property
     def outer_items(self) -> int:
@@ -63,14 +70,14 @@ class _Shape:
 
 def column_items(walk: Walk) -> int:
     """Work items of `columns`."""
-    shape = _Shape.of(walk.axes)
+    shape = _Shape.of(walk)
     width, _ = _widths(walk.reduction, shape)
     return -(-shape.last.length // width) * shape.outer_items
 
 
 def columns(frame: Frame, walk: Walk, first: int, total: int) -> str:
     """Emits a reduction along columns, whose work items begin at `first` of `total`; tells its form."""
-    reduction, e, shape = walk.reduction, frame.e, _Shape.of(walk.axes)
+    reduction, e, shape = walk.reduction, frame.e, _Shape.of(walk)
     length = shape.last.length
     width, tile = _widths(reduction, shape)
     tiles = -(-length // width)
@@ -97,7 +104,10 @@ def columns(frame: Frame, walk: Walk, first: int, total: int) -> str:
                 column = e.b.op(arith.MuliOp, item, e.b.integer(width))
                 left = e.b.op(arith.SubiOp, hi, item) if unit > 1 else e.b.op(arith.SubiOp, ends, column)
                 count = e.b.op(arith.MinSIOp, left, e.b.integer(work.tile // unit))
-                return work.emit(place, e.variable(column, 0, length - 1), count, carried)
+                first = e.variable(column, 0, length - 1)
+                if shape.lanes > 1:  # told as a multiple: the column of a result is one of its lanes
+                    first = e.variable(item, 0, tiles - 1) * width
+                return work.emit(place, first, count, carried)
 
             return for_(frame, lo, hi, carried, columns_of, e.b.integer(tile // width))
 
@@ -123,21 +133,31 @@ def _widths(reduction: ReductionCode, shape: _Shape) -> tuple[int, int]:
     """
     kept = sum(t.byte_size for r in reduction.reducers for t in r.types)
     read = max(a.shape.element_type.byte_size or 1 for r in reduction.reducers for a in r.arrays)
-    width = ITEM
+    item = -(-ITEM // shape.lanes) * shape.lanes
+    width = item
     if is_large(reduction):
-        share = -(-shape.last.length * shape.outer_items // (FEWEST_ITEMS * ITEM)) * ITEM
-        width = max(ITEM, min(ITEM_BYTES // read, share))
-    return width, max(1, TILE_BYTES // max(1, kept) // width) * width
+        share = -(-shape.last.length * shape.outer_items // (FEWEST_ITEMS * item)) * item
+        width = max(item, min(ITEM_BYTES // read // shape.lanes * shape.lanes, share))
+    most = TILE_BYTES // max(1, kept)
+    if shape.lanes > 1:
+        whole = shape.outer_items >= FEWEST_ITEMS and shape.last.length <= most
+        width = shape.last.length if whole else _even(shape.last.length, width, shape.lanes)
+    return width, max(1, most // width) * width
+
+
+def _even(length: int, width: int, lanes: int) -> int:
+    """Columns of a work item: `width`, or as many down to half of it that leave no rest, if there are such."""
+    return next((k for k in range(width, width // 2, -lanes) if length % k == 0), width)
 
 
 def narrow_items(walk: Walk) -> int:
     """Work items of `narrow_columns`."""
-    return _Shape.of(walk.axes).outer_items
+    return _Shape.of(walk).outer_items
 
 
 def narrow_columns(frame: Frame, walk: Walk, first: int, total: int) -> str:
     """Emits a reduction with a few columns, whose work items begin at `first` of `total`; tells its form."""
-    reduction, e, shape = walk.reduction, frame.e, _Shape.of(walk.axes)
+    reduction, e, shape = walk.reduction, frame.e, _Shape.of(walk)
     count, n = shape.last.length, reduction.accumulators
     loop = e.loop if walk.cut is None else partial(walk.cut.loop, e)
     sides = len(reduction.side)
@@ -235,9 +255,9 @@ class _Columns:
             return [*stored, *results[n:]]
 
         def finish(column: Expr, tensors: Sequence[SSAValue]) -> list[SSAValue]:
-            read = [frame.e.read(t, (column,)) for t in sums]
+            result = self._result(column, sums)
             index = index_at(column, [Const(0)] * len(self.shape.inner))
-            return reduction.epilogue(frame, tuple(index[d] for d in reduction.kept), read, tensors)
+            return reduction.epilogue(frame, tuple(index[d] for d in reduction.kept), result, tensors)
 
         lengths = [a.length for a in self.shape.inner]
         lengths[-1] //= together
@@ -248,7 +268,18 @@ class _Columns:
         else:
             walked = loop(lengths, inits, row)
         sums = walked[:n]
-        return [*walked[n:], *along(carried[sides:], finish)]
+        return [*walked[n:], *self._along_results(width, carried[sides:], finish)]
+
+    def _result(self, column: Expr, sums: Sequence[SSAValue]) -> list[SSAValue]:
+        """The accumulators of the result whose lanes begin at a column."""
+        e = self.frame.e
+
+        def joined(variables: Index, values: Sequence[SSAValue]) -> list[SSAValue]:
+            at = (column + variables[0] + 1,)
+            return self.reduction.merge(self.frame, values, [e.read(t, at) for t in sums])
+
+        first = [e.read(t, (column,)) for t in sums]
+        return first if self.shape.lanes == 1 else e.loop([self.shape.lanes - 1], first, joined)
 
     @property
     def pieces(self) -> list[int]:
@@ -304,6 +335,31 @@ class _Columns:
             return e.loop([unit], values, lambda variables, values: body(start * unit + variables[0], values))
 
         return for_(self.frame, e.b.integer(0), width, inits, at)
+
+    def _along_results(
+        self,
+        width: SSAValue | None,
+        inits: Sequence[SSAValue],
+        body: Callable[[Expr, Sequence[SSAValue]], list[SSAValue]],
+    ) -> list[SSAValue]:
+        """A loop over the first columns of results."""
+        lanes, e = self.shape.lanes, self.frame.e
+        if lanes == 1:
+            return self._along(width, inits, body)
+
+        def of_tile(variables: Index, values: Sequence[SSAValue]) -> list[SSAValue]:
+            return body(variables[0] * lanes, values)
+
+        if width is None:
+            return e.loop([self.tile // lanes], inits, of_tile)
+        unit = max(self.unit // lanes, 1)
+
+        def at(n: SSAValue, values: Sequence[SSAValue]) -> Sequence[SSAValue]:
+            start = e.variable(n, 0, self.tile // lanes // unit - 1)
+            return e.loop([unit], values, lambda v, values: body((start * unit + v[0]) * lanes, values))
+
+        count = e.b.op(arith.DivUIOp, width, e.b.integer(lanes)) if self.unit == 1 else width
+        return list(for_(self.frame, e.b.integer(0), count, inits, at))
 
 
 def _bounds(frame: Frame, lo: SSAValue, hi: SSAValue, tiles: int) -> tuple[SSAValue, SSAValue]:
