@@ -79,6 +79,26 @@ def test_softmax_on_the_cpu(t: str, shape: tuple[int, ...], kept: int, parts: in
     check(source, [values(t, shape)], rtol=TOLERANCE[t], parts=parts)
 
 
+#: rows in blocks: whole ones, a part at the end, rows of several dimensions, of several vectors, of as many as there are
+BLOCKS = [((64, 10), 1), ((523, 9), 1), ((11, 3, 10), 2), ((40, 3, 5), 1), ((600, 33), 1), ((3, 7, 25, 4, 4), 3)]
+
+
+@pytest.mark.parametrize("parts", [1, 4])
+@pytest.mark.parametrize(("shape", "kept"), BLOCKS)
+@pytest.mark.parametrize("t", DTYPES)
+def test_rows_in_blocks(t: str, shape: tuple[int, ...], kept: int, parts: int) -> None:
+    """The softmax, which keeps its exponentials, and an output for each row beside it."""
+    rows = ",".join(map(str, shape[:kept]))
+    by, over = (",".join(map(str, d)) for d in (range(kept), range(kept, len(shape))))
+    both = f"({t}[{','.join(map(str, shape))}], {t}[{rows}])"
+    root = "d = S divide(e, u)\n g = K log(t)\n h = K add(g, m)\n ROOT o = (S, K) tuple(d, h)"
+    root = root.replace("(S, K)", both)
+    source = softmax(t, ",".join(map(str, shape)), rows, by, over, root=root, result=both)
+    made = emit_fusion(root_fusion(source), "k", targets.get("cpu"))
+    assert "in a block" in made.notes["form"]
+    check(source, [values(t, shape)], rtol=TOLERANCE[t], parts=parts)
+
+
 @pytest.mark.parametrize(
     ("shape", "kept", "t", "loops", "side_by_side"),
     [

@@ -1,6 +1,8 @@
 """Kernels by rows on the CPU: from the second time on a row is in the cache.
 
 Functions that take long and are needed again by a later stage are computed once: their values are kept for the row.
+
+Rows of a few vectors, where they take functions, are done in blocks (`cpu_blocks`).
 """
 
 from __future__ import annotations
@@ -20,6 +22,7 @@ from heron.codegen.elemental.reducer import Reducer
 from heron.codegen.emitters.base import Frame
 from heron.codegen.emitters.loops import item_loop
 from heron.codegen.emitters.partial_sums import Body, Loop, reduced
+from heron.codegen.emitters.rowwise.cpu_blocks import Blocks, block_of
 from heron.codegen.emitters.rowwise.stage import StageCode
 from heron.codegen.ir.dialects.xla_gpu import LoopOp
 from heron.codegen.ir.types import scalar_type
@@ -45,8 +48,18 @@ def emit(frame: Frame, rows: RowwiseForm) -> Kernel:
     loop = partial(_loop, e, short)
     stages = stages_of(frame.fusion, rows, _takes_long if rows.row > _FEW else lambda _: False)
     kept = list(dict.fromkeys(i for stage in stages for i in stage.saved))
-    if prod(rows.row_sizes) * sum(i.shape.element_type.byte_size for i in kept) > STACK_BYTES:
+    block = 1 if short else block_of(frame, rows)
+    if block * rows.row * sum(i.shape.element_type.byte_size for i in kept) > STACK_BYTES:
         stages, kept = stages_of(frame.fusion, rows, lambda _: False), []
+    names = ", ".join(i.name for i in rows.reduces)
+    notes = {"form": f"rows of {rows.row}", "reduces": names}
+    if kept:
+        notes["kept"] = ", ".join(i.name for i in kept)
+    if block > 1:
+        notes["form"] += f", {block} in a block"
+        blocks = Blocks(frame, rows, stages, kept, block)
+        frame.outputs = item_loop(frame, blocks.count, 0, blocks.count, frame.outputs, blocks.emit)
+        return frame.finish(Launch(work_items=blocks.count), "rows", notes)
 
     def row(place: Index, carried: Sequence[SSAValue]) -> list[SSAValue]:
         # variables of their own: what reads a reduction finds it by its index
@@ -81,10 +94,6 @@ def emit(frame: Frame, rows: RowwiseForm) -> Kernel:
         return e.loop([side_by_side], carried, lambda v, c: row((*outer, *v), c))
 
     frame.outputs = item_loop(frame, items, 0, items, frame.outputs, work)
-    names = ", ".join(i.name for i in rows.reduces)
-    notes = {"form": f"rows of {rows.row}", "reduces": names}
-    if kept:
-        notes["kept"] = ", ".join(i.name for i in kept)
     if side_by_side > 1:
         notes["form"] += f", {side_by_side} side by side"
     return frame.finish(Launch(work_items=items), "rows", notes)
