@@ -59,8 +59,8 @@ def test_what_counts_as_changed() -> None:
 def test_around() -> None:
     module = parse(TEXT)
     by_name = {i.name: i for i in module.instructions()}
-    assert _named(module, around([by_name["e"]], 0)) == {"x", "e"}
-    assert _named(module, around([by_name["e"]], 1)) == {"x", "e", "n"}
+    assert _named(module, around([by_name["e"]], 0)) == {"x", "e", "p"}  # p reads x, too
+    assert _named(module, around([by_name["e"]], 1)) == {"x", "e", "p", "n"}
     assert _named(module, around([by_name["e"]], 9)) == {"x", "e", "n", "t", "r", "p"}
 
 

@@ -76,6 +76,8 @@ def optimise() -> Pipeline:
             Late("simplify.convolution_strength_reduction", {"convolution"}),
             Late("simplify.convolution_product_rewriter", {"convolution"}),
             Late("simplify.convolution_canonicalization", {"convolution"}),
+            # behind a simplifier, which has one reduce find the largest element and its place, and before another one
+            Late("expand.arg_extremum_expander", {"reduce"}),
             shared.simplification(),
             # what sums have in common is summed once
             Late("simplify.reduction_reuse", {"reduce"}),

@@ -9,6 +9,9 @@ from heron.hlo.ir.computation import Computation
 from heron.hlo.ir.instruction import Instruction
 from heron.hlo.ir.module import Module
 
+#: readers of an array up to which a change of one is looked at for the others
+_FEW_READERS = 4
+
 
 def changed_since(module: Module, time: int) -> set[Instruction]:
     """The instructions changed after `time`; one that calls a computation with changes has changed itself."""
@@ -27,7 +30,7 @@ def changed_since(module: Module, time: int) -> set[Instruction]:
 def around(changed: Iterable[Instruction], reach: int) -> set[Instruction]:
     """The instructions whose near neighbourhood holds a changed one.
 
-    That is up to `reach` steps up their operands, or one of their users.
+    That is up to `reach` steps up their operands, or one of their users, or another reader of an operand that has few.
     """
     found = set(changed)
     ring = set(found)
@@ -36,7 +39,9 @@ def around(changed: Iterable[Instruction], reach: int) -> set[Instruction]:
         if not ring:
             break
         found |= ring
-    found.update(o for i in changed for o in i.operands)
+    operands = {o for i in changed for o in i.operands}
+    found |= operands
+    found.update(user for o in operands if len(o.users) <= _FEW_READERS for user in o.users)
     return found
 
 

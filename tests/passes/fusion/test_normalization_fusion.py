@@ -102,11 +102,11 @@ def largest_and_centred(rows: int, row: int) -> str:
     return entry(body).replace("ENTRY", f"{PLACE}\nENTRY", 1)
 
 
-@pytest.mark.parametrize(("row", "kernels"), [(2, 1), (4, 1), (7, 1), (8, 1), (9, 2), (40, 2)])
-def test_the_place_of_an_extremum_comes_along_in_short_rows(row: int, kernels: int) -> None:
+@pytest.mark.parametrize("row", [2, 4, 7, 8, 9, 40])
+def test_the_place_of_an_extremum_comes_along(row: int) -> None:
     text = largest_and_centred(64, row)
     exe = heron.compile(parse(text))
-    assert len(exe.kernels) == kernels
+    assert len(exe.kernels) == 1
     x = np.random.default_rng(2).integers(0, 3, (64, row)).astype(np.float32)
     x[5, row // 2] = x[6, 0] = np.nan
     for found, wanted in zip(exe(x), evaluate(parse(text), x), strict=True):

@@ -280,7 +280,7 @@ def arg_of_broadcast(i: Instruction, b: Builder) -> Instruction | None:
     q = s32[4] broadcast(zero), dimensions={}
     ROOT r = (f32[4], s32[4]) tuple(p, q)
     """
-    if _arg_direction(i) is None:
+    if arg_direction(i) is None:
         return None
     x, it = i.operands[:2]
     value = splat_value(x)
@@ -339,12 +339,12 @@ def largest_of_arg(i: Instruction, b: Builder) -> Instruction | None:
     for user in x.users:
         if user.opcode != "reduce" or user.operands[0] is not x or user.dimensions != i.dimensions:
             continue
-        if _arg_direction(user) == ("GT" if op == "maximum" else "LT"):
+        if arg_direction(user) == ("GT" if op == "maximum" else "LT"):
             return b.add("get-tuple-element", [user], i.shape, index=0)
     return None
 
 
-def _arg_direction(i: Instruction) -> str | None:
+def arg_direction(i: Instruction) -> str | None:
     """GT where `i` finds the first of the largest values and its place, LT for the smallest, else None."""
     if len(i.operands) != 4 or i.operands[1].opcode != "iota" or not is_splat(i.operands[3], 0):
         return None
@@ -364,7 +364,7 @@ def _arg_comparison(c: Computation) -> str | None:
     if value.operands[1:] != [v, w] or index.operands[1:] != [n, m]:
         return None
     first, either = value.operands[0], index.operands[0]
-    directions = [d for d in ("GT", "LT") if _is_or(first, lambda o, d=d: _compares(o, v, w, d), _is_nan_test(v))]
+    directions = [d for d in ("GT", "LT") if _is_ahead(first, v, w, d)]
     if len(directions) != 1:
         return None
     tie_ok = _is_or(either, lambda o: o is first, lambda o: _is_tie(o, v, w, n, m))
@@ -374,6 +374,13 @@ def _arg_comparison(c: Computation) -> str | None:
 def _compares(i: Instruction, x: Instruction, y: Instruction, direction: str) -> bool:
     plain = i.opcode == "compare" and i.attrs.get("type") != "TOTALORDER"
     return plain and i.operands == [x, y] and i.attrs["direction"] == direction
+
+
+def _is_ahead(i: Instruction, v: Instruction, w: Instruction, direction: str) -> bool:
+    """Whether `i` asks if v comes before w; a NaN does. Integers are compared and no more."""
+    if v.shape.element_type.is_integer and _compares(i, v, w, direction):
+        return True
+    return _is_or(i, lambda o: _compares(o, v, w, direction), _is_nan_test(v))
 
 
 def _is_nan_test(v: Instruction) -> Test:
