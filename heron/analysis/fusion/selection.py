@@ -6,8 +6,8 @@ from heron.hlo.ir.instruction import Instruction
 
 #: most elements of a row that are kept in order while the others pass; more are found by a sort
 MOST = 64
-#: rows are at least so many times as long
-_LEAST_RATIO = 4
+#: rows are at least so many times as long, where they are so short that they are sorted in registers
+_LEAST_RATIO, _SHORT = 4, 16
 
 
 def is_selection(i: Instruction) -> bool:
@@ -21,4 +21,5 @@ def is_selection(i: Instruction) -> bool:
     t = x.element_type
     if t.is_complex or t.bits not in (8, 16, 32):
         return False
-    return 0 < k <= MOST and x.num_elements > 0 and x.dims[-1] >= _LEAST_RATIO * k
+    row = x.dims[-1]
+    return 0 < k <= MOST and x.num_elements > 0 and row >= (_LEAST_RATIO * k if row <= _SHORT else k + 1)

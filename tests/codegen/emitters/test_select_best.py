@@ -33,7 +33,9 @@ def rows_of(t: np.dtype, n: int) -> np.ndarray:
 
 
 @pytest.mark.parametrize("t", ["f32", "s32", "u32", "f16", "s8"])
-@pytest.mark.parametrize("n, k, largest", [(4, 1, True), (70, 3, False), (300, 64, True), (260, 8, True)])
+@pytest.mark.parametrize(
+    "n, k, largest", [(4, 1, True), (17, 5, False), (65, 64, True), (70, 3, False), (300, 64, True), (260, 8, True)]
+)
 def test_selected(t: str, n: int, k: int, largest: bool) -> None:
     module = text.parse(program(t, 5, n, k, largest))
     x = rows_of(module.entry.parameters[0].shape.element_type.dtype, n)
