@@ -41,9 +41,11 @@ Form: TypeAlias = (
 
 #: elements a reduce must combine for a kernel shaped after it: fewer are combined where they are needed, by a GPU's
 #: thread, or by a CPU in no vectors
-MIN_REDUCED, MIN_REDUCED_ON_CPU = 64, 12
+MIN_REDUCED, MIN_REDUCED_ON_CPU = 64, 9
 #: columns that a CPU combines side by side, and the shortest of those that are expensive to combine
 MIN_COLUMNS, MIN_COLUMN = 8, 33
+#: the shortest of other columns that are combined row by row, where there are a few of them and where there are more
+MIN_FEW_COLUMNS, MIN_MORE_COLUMNS = 16, 12
 #: ops between the root and a reduce hero that keep its elements in place, beside the elementwise ones
 _EPILOGUE = having(Trait.VIEW) | {"get-tuple-element"}
 
@@ -265,10 +267,11 @@ def _least_reduced(i: Instruction) -> int:
     if i.opcode != "reduce" or not i.dimensions:
         return 0
     is_extremum = i.to_apply.root.opcode in having(Trait.EXTREMUM) and not i.shape.element_type.is_integer
-    if len(i.operands) == 2 and not is_extremum:
-        return 0
     dims = i.operands[0].shape.dims
     along_rows = len(dims) - 1 in i.dimensions
+    if len(i.operands) == 2 and not is_extremum:
+        shortest = MIN_FEW_COLUMNS if dims[-1] <= MIN_COLUMNS else MIN_MORE_COLUMNS
+        return 0 if along_rows else shortest
     if is_extremum and along_rows:
         return 0
     return MIN_COLUMN if dims[-1] >= MIN_COLUMNS and not along_rows else MIN_REDUCED
