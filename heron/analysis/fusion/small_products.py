@@ -17,7 +17,7 @@ from heron.hlo.ir.types import BF16, F32, ElementType
 MOST_SUMMED = 16
 #: multiplications of a matrix that are quicker one by one than in a call; of a product with a vector, for which BLAS is
 #: called
-_TINY, _TINY_VECTOR = 125, 256
+_TINY, TINY_VECTOR = 125, 256
 #: rows or columns of what is computed in vectors: the fewest columns, and the most of either
 _LEAST_COLUMNS, _MOST_LINES = 4, 16
 #: the most of either where calls do better otherwise: large matrices in batches, and of types narrower than the result;
@@ -26,7 +26,7 @@ _FEW_LINES = 4
 #: ops that an operand may be made by where it is shuffled
 _MOST_OPS = 8
 #: elements of a matrix's row up to which vectors of its products with a vector are shuffled out of as many rows
-_MOST_OF_ROW = 8
+MOST_OF_ROW = 8
 #: bytes of a row up to which vectors of neighbouring rows are shuffled out of it, and of as many numbers as there are
 #: columns up to which registers keep the right matrix
 _ROW_BYTES, _COLUMNS_BYTES = 32, 64
@@ -42,9 +42,9 @@ def is_small_product(i: Instruction) -> bool:
     if not 1 < k <= MOST_SUMMED:
         return False
     m, n = (x.num_elements // (k * batch) for x in (lhs, rhs))
-    if m * n * k <= (_TINY_VECTOR if min(m, n) == 1 else _TINY):
+    if m * n * k <= (TINY_VECTOR if min(m, n) == 1 else _TINY):
         return True
-    if min(m, n) == 1 and k <= _MOST_OF_ROW:
+    if min(m, n) == 1 and k <= MOST_OF_ROW:
         return True
     t, is_widened = i.shape.element_type, lhs.element_type is not i.shape.element_type
     is_long = batch > 1 and max(m, n) > _MOST_LINES

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from math import prod
 
-from heron.analysis.fusion.small_products import MOST_SUMMED
+from heron.analysis.fusion.small_products import MOST_OF_ROW, MOST_SUMMED, TINY_VECTOR
 from heron.hlo.ir.instruction import Instruction
 from heron.hlo.ir.types import F32, F64, PRED, ElementType
 from heron.passes.framework.registry import register
@@ -22,8 +22,9 @@ class DotStrengthReduction(Expander):
     comes before and after it inside its kernel. A matrix is small with fewer than ``most`` elements. Products of small
     floats are made and summed in f32, as by dots; HLO leaves the order of a dot's sum open. With ``made`` only where
     the reduction reads what the matrix is made from, by ops on single elements or a slice, so that no matrix is stored,
-    and for complex numbers; sums of up to 16 products are left to kernels of small products and to libraries. Numbers
-    narrower than 32 bits are always widened in a reduction: libraries multiply them in tiles, nearly empty here.
+    and for complex numbers; sums of up to 16 products are left to kernels of small products and to libraries, but for
+    those along rows of 9 and more in batches. Numbers narrower than 32 bits are always widened in a reduction:
+    libraries multiply them in tiles, nearly empty here.
 
     ROOT r = f32[5] dot(f32[4] x, f32[4,5] y), lhs_contracting_dims={0}, rhs_contracting_dims={0}
     ->
@@ -55,6 +56,8 @@ class DotStrengthReduction(Expander):
         if all(o.shape.element_type.is_float and o.shape.element_type.bits < 32 for o in i.operands):
             return True
         count = prod(i.operands[0].shape.dims[d] for d in i.lhs_contracting_dims)
+        if _has_short_rows(i, 1 - n):
+            return True
         return count > MOST_SUMMED and (i.shape.element_type.is_complex or _is_made(i.operands[1 - n]))
 
     def expand(self, i: Instruction) -> Instruction:
@@ -104,3 +107,13 @@ def _summed_in(i: Instruction) -> ElementType | None:
     if all(t.is_integer and t.bits >= 8 for t in types) or types == {i.shape.element_type}:
         return None if PRED in types else i.shape.element_type
     return None
+
+
+def _has_short_rows(i: Instruction, matrix: int) -> bool:
+    """Whether `i` is a batch of products, each so small that a kernel computes it, of matrices with rows that fill a
+    vector: they are summed along the rows, not element by element."""
+    x, summed = i.operands[matrix].shape, (i.lhs_contracting_dims, i.rhs_contracting_dims)[matrix]
+    batch = prod(i.operands[0].shape.dims[d] for d in i.lhs_batch_dims or ())
+    if batch == 1 or summed != (x.rank - 1,) or i.shape.element_type not in (F32, F64):
+        return False
+    return MOST_OF_ROW < x.dims[-1] <= MOST_SUMMED and x.num_elements <= batch * TINY_VECTOR

@@ -18,14 +18,29 @@ def program(body: str, t: str = "f32") -> str:
     return f"HloModule m\nENTRY e {{ a = {t}[90,70] parameter(0) v = {t}[70] parameter(1)\n {body} }}\n"
 
 
+def batch(rows: int, row: int, t: str = "f32") -> str:
+    """Small matrices, each times a vector of its own."""
+    return (
+        f"HloModule m\nENTRY e {{ a = {t}[50,{rows},{row}] parameter(0) v = {t}[50,{row}] parameter(1)\n "
+        f"ROOT r = {t}[50,{rows}] dot(a, v), lhs_batch_dims={{0}}, lhs_contracting_dims={{2}}, rhs_batch_dims={{0}}, "
+        "rhs_contracting_dims={1} }\n"
+    )
+
+
 MADE = [
     program(f"m = f32[90,70] exponential(a) ROOT r = f32[90] dot(m, v), {OVER}"),
     program(f"m = f32[30,70] slice(a), slice={{[9:39],[0:70]}} ROOT r = f32[30] dot(m, v), {OVER}"),
     program("m = f32[90,70] negate(a) w = f32[90] sine(f32[90] parameter(2)) "
             "ROOT r = f32[70] dot(w, m), lhs_contracting_dims={0}, rhs_contracting_dims={0}"),
     program(f"ROOT r = c64[90] dot(a, v), {OVER}", "c64"),
+    batch(16, 16),
+    batch(3, 9, "f64"),
 ]  # fmt: skip
 STORED = [
+    batch(16, 8),
+    batch(17, 16),
+    batch(3, 17),
+    batch(8, 12, "s32"),
     "HloModule m\nENTRY e { a = f32[500,4,4] parameter(0) v = f32[500,4] parameter(1) m = f32[500,4,4] exponential(a) "
     "ROOT r = f32[500,4] dot(m, v), lhs_batch_dims={0}, lhs_contracting_dims={2}, rhs_batch_dims={0}, "
     "rhs_contracting_dims={1} }",
