@@ -5,7 +5,8 @@ As `concurrent.futures.Future`, without the module around it, which loads loggin
 
 from __future__ import annotations
 
-from threading import Event
+from collections.abc import Callable
+from threading import Event, Thread
 from typing import Generic, TypeVar
 
 _T = TypeVar("_T")
@@ -41,3 +42,17 @@ class Outcome(Generic[_T]):
         if self._error is not None:
             raise self._error
         return self._value  # type: ignore[return-value]
+
+
+def beside(work: Callable[[], _T]) -> Outcome[_T]:
+    """The outcome of `work`, which a thread of its own does meanwhile."""
+    done: Outcome[_T] = Outcome()
+
+    def run() -> None:
+        try:
+            done.give(work())
+        except BaseException as error:  # whoever asks for the result gets it
+            done.fail(error)
+
+    Thread(target=run, name="heron-compile", daemon=True).start()
+    return done

@@ -13,6 +13,8 @@ import heron
 from heron import Options, caching
 from heron.cli import values
 from heron.codegen.llvm.code_cache import CodeCache
+from heron.codegen.llvm.inline import called
+from heron.codegen.llvm.jit import Jit, host
 from heron.codegen.native import common_code
 from heron.runtime.executable import Executable
 from heron.trace import Trace
@@ -132,3 +134,23 @@ def test_a_program_read_back_loads_no_compiler_until_a_stage_is_asked_for() -> N
     )
     assert first.startswith("True True\n") and second.startswith("False False\n")
     assert first.partition("\n")[2] == second.partition("\n")[2]
+
+
+def test_functions_that_programs_call_are_kept(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A process that has compiled none finds them, without the option."""
+    folder = CodeCache()
+    monkeypatch.setattr(called, "shared_cache", lambda: folder)
+    made = []
+    for _ in range(2):
+        monkeypatch.setattr(called, "_CODE", {})
+        made.append(called.compiled("heron.tanh.f32", host().width, Jit()))
+    assert [o.cached for o in made] == [False, True] and made[0].code == made[1].code
+    assert [e.label for e in folder.entries()] == ["heron.tanh.f32"]
+
+
+def test_a_file_in_place_of_the_folder_keeps_nothing() -> None:
+    """`HERON_CACHE_DIR=/dev/null` is how nothing is kept."""
+    text = "define i64 @seven() {\n  ret i64 7\n}\n"
+    none = CodeCache(Path("/dev/null/code"))
+    assert [Jit(cache=none).compile(text).cached for _ in range(2)] == [False, False]
+    assert none.entries() == [] and none.clear() == (0, 0)

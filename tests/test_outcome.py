@@ -8,7 +8,7 @@ from threading import Thread
 
 import pytest
 
-from heron.outcome import Outcome
+from heron.outcome import Outcome, beside
 
 
 def test_all_who_wait_get_the_value() -> None:
@@ -32,9 +32,18 @@ def test_an_error_is_raised_by_who_asks() -> None:
             outcome.result()
 
 
-def test_a_compile_loads_no_logging() -> None:
+def test_work_beside_gives_what_it_gives() -> None:
+    assert beside(lambda: 7).result() == 7
+    with pytest.raises(ZeroDivisionError):
+        beside(lambda: 1 // 0).result()
+
+
+@pytest.mark.parametrize(
+    "op", ["negate(x)", "dot(x, x), lhs_contracting_dims={1}, rhs_contracting_dims={0}"], ids=["kernel", "product"]
+)
+def test_a_compile_loads_no_logging(op: str) -> None:
     """`concurrent.futures` does."""
-    program = "HloModule m\\nENTRY e { x = f32[8] parameter(0)\\n ROOT y = f32[8] negate(x) }"
+    program = f"HloModule m\\nENTRY e {{ x = f32[64,64] parameter(0)\\n ROOT y = f32[64,64] {op} }}"
     text = f"import heron, sys; heron.compile(heron.parse('{program}')); print('logging' in sys.modules)"
     done = subprocess.run([sys.executable, "-c", text], capture_output=True, text=True, check=True)
     assert done.stdout == "False\n"

@@ -21,6 +21,7 @@ from typing import Any
 
 from heron import files
 from heron.codegen.llvm.optimize import binding
+from heron.once import once
 from heron.records import dataclass
 from heron.trace import Decision
 
@@ -179,6 +180,12 @@ class CodeCache:
             with contextlib.suppress(OSError):
                 path.unlink()
                 total -= size
+
+
+@once
+def shared_cache() -> CodeCache:
+    """The cache of code that programs share, which is kept whether or not programs are."""
+    return CodeCache()
 
 
 def cache_decision(label: str, cached: bool) -> Decision:

@@ -10,21 +10,14 @@ import ctypes
 from collections.abc import Callable, Hashable, Mapping
 from threading import Lock
 
-from heron.codegen.llvm.code_cache import CodeCache
+from heron.codegen.llvm.code_cache import CodeCache, shared_cache
 from heron.codegen.llvm.jit import Jit
-from heron.once import once
 from heron.outcome import Outcome
 from heron.runtime.object_code import Object
 
 #: for ever: programs have the addresses
 _CODE: dict[Hashable, Outcome[Object]] = {}
 _LOCK = Lock()
-
-
-@once
-def shared_cache() -> CodeCache:
-    """The cache of code that programs share."""
-    return CodeCache()
 
 
 def for_good(name: str, text: str, symbols: Mapping[str, int] | None = None) -> Mapping[str, int]:

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from concurrent.futures import ThreadPoolExecutor
-
-from heron.codegen.llvm.code_cache import CodeCache
+from heron.codegen.llvm.code_cache import CodeCache, shared_cache
 from heron.codegen.llvm.declarations import declared
 from heron.codegen.llvm.jit import Jit
 from heron.codegen.native import common_code
 from heron.codegen.native.float_gemm_form import FIELDS, GROUPS, Form
 from heron.codegen.native.float_gemm_tile import TileWriter
+from heron.outcome import beside
 from heron.runtime.object_code import Object
 
 #: rows up to which columns are read where they lie: to rearrange them takes longer than it saves
@@ -21,7 +20,7 @@ _STRIPS = 8
 def address(f: Form, cache: CodeCache | None) -> int:
     """The address of a form's function: ``void f(ptr args, i64 lo, i64 hi)`` does work items lo to hi, where ``args``
     points to lhs, rhs, out and the `FIELDS`."""
-    return common_code.linked(f.name, lambda: _compile(f, cache or common_code.shared_cache()), f)
+    return common_code.linked(f.name, lambda: _compile(f, cache or shared_cache()), f)
 
 
 def _compile(f: Form, cache: CodeCache) -> Object:
@@ -37,9 +36,8 @@ def _compile(f: Form, cache: CodeCache) -> Object:
         writer = ProductWriter(f)
     tiles, product = writer.tiles_text(), writer.product_text()
     jit = Jit(level=1, cache=cache, shaped=True)
-    with ThreadPoolExecutor(1, "heron-compile") as other:
-        compiled = other.submit(jit.compile, tiles, f"{f.tiles}.tiles")
-        return jit.add(product, f.name, exports=[f.name], others=(o.result() for o in (compiled,)))
+    compiled = beside(lambda: jit.compile(tiles, f"{f.tiles}.tiles"))
+    return jit.add(product, f.name, exports=[f.name], others=(o.result() for o in (compiled,)))
 
 
 class ProductWriter(TileWriter):

@@ -14,6 +14,7 @@ from dataclasses import field
 from functools import cache
 from threading import Lock
 
+from heron.codegen.llvm.code_cache import shared_cache
 from heron.codegen.llvm.declarations import Declarations
 from heron.codegen.llvm.inline import definitions, has, is_long, lines_of, text_of
 from heron.codegen.llvm.inline.builder import LLVM_TYPES, REGISTRY, Definition, literal
@@ -108,22 +109,20 @@ def text(name: str, width: int) -> str:
 
 def compiler(name: str, jit: Jit) -> Jit:
     """The compiler of a function for programs of `jit`: where its vectors are in its text, LLVM is to find none."""
-    if _has_tables(name):
-        return jit
-    return Jit(level=jit.level, cache=jit.cache, shaped=True, tidied=True)
+    is_shaped = not _has_tables(name)
+    return Jit(level=jit.level, cache=jit.cache or shared_cache(), shaped=is_shaped, tidied=is_shaped)
 
 
 def compiled(name: str, width: int, jit: Jit) -> Object:
-    """The code of one function, compiled once in a process, or read from a cache. Each program links its own copy."""
-    jit = compiler(name, jit)
-    if jit.cache is not None:
-        return jit.compile(text(name, width), name)
+    """The code of one function, compiled or read once in a process. Each program links its own copy."""
+    if jit.cache is not None:  # which other processes are to find it in
+        return compiler(name, jit).compile(text(name, width), name)
     key = (name, width, jit.level)
     with _LOCK:
         code = _CODE.get(key)
     if code is not None:
         return Object(name, code, Timing(), cached=True)
-    made = jit.compile(text(name, width), name)
+    made = compiler(name, jit).compile(text(name, width), name)
     with _LOCK:
         _CODE[key] = made.code
     return made
