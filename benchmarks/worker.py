@@ -62,7 +62,9 @@ class Heron:
 
     def compile(self) -> None:
         import heron
+        from heron.codegen.llvm.jit import MADE
 
+        MADE.clear()  # each compile is as the first of its program
         self.executable = heron.compile(self.module, target=self.target)
 
     def temp_bytes(self) -> int:

@@ -16,7 +16,8 @@ from itertools import count
 from typing import Any
 
 from heron.codegen.llvm import optimize, split_module
-from heron.codegen.llvm.code_cache import CodeCache, Key, key
+from heron.codegen.llvm.code_cache import CodeCache, Key, digest, key
+from heron.codegen.llvm.code_memory import CodeMemory
 from heron.codegen.llvm.optimize import LOCK, Clock, binding, parse, pipeline, slots_to_registers
 from heron.errors import HeronError
 from heron.records import dataclass
@@ -99,6 +100,10 @@ def _linker(_generation: int) -> Any:
     """The linker that loads machine code into this process."""
     # JITLink keeps an object's sections together; the older linker may place data out of reach of code
     return binding().create_lljit_compiler(_target_machine(0), use_jit_link=True, suppress_errors=True)
+
+
+#: code of programs that this process has compiled
+MADE = CodeMemory()
 
 
 def _compile(
@@ -185,6 +190,7 @@ class Jit:
     ) -> Object:
         """Object code of LLVM text, from the cache when it has it. Threads may compile side by side.
 
+        Without a cache it is the code that this process has made of the same text before, if it still has that.
         ``at_code``: called before the last step, which makes machine code. Raises LLVM011 for bad IR.
         """
         level = self.level if level is None else level
@@ -195,10 +201,16 @@ class Jit:
             code, timing = _compile(text, level, self._passes, at_code)
             return code
 
-        if self.cache is None:
-            return Object(name, make(), timing)
-        code, cached = self.cache.fetch(self.key(text, level), name, make)
-        return Object(name, code, timing, cached)
+        if self.cache is not None:
+            code, cached = self.cache.fetch(self.key(text, level), name, make)
+            return Object(name, code, timing, cached)
+        made_from = digest(text.encode()), level, self.shaped, self.tidied, host()
+        kept = MADE.get(made_from)
+        if kept is not None:
+            return Object(name, kept, timing, cached=True)
+        code = make()
+        MADE.put(made_from, code)
+        return Object(name, code, timing)
 
     def link(self, compiled: Object, exports: Iterable[str], others: Iterable[Object] = ()) -> Object:
         """Load an object into this process, with `others` that it needs, and resolve ``exports``.
