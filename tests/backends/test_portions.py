@@ -15,6 +15,7 @@ from heron.backends.compiler import Compilation
 from heron.backends.cpu import machine, portions
 from heron.backends.cpu.compilers import Compilers
 from heron.codegen.llvm.jit import Jit
+from heron.runtime.cpu import pool
 from heron.runtime.cpu.executable import CpuExecutable
 from heron.trace import Trace
 
@@ -109,15 +110,11 @@ def test_values_do_not_depend_on_portions(monkeypatch: pytest.MonkeyPatch) -> No
 
 @pytest.mark.usefixtures("small_portions")
 def test_what_is_in_which_module() -> None:
-    """The loop's counter is in the program, which calls every other kernel as a whole, or by ranges threads share.
-
-    The functions of ranges are with the program: LLVM's optimiser, which most programs are spared, has nothing to do on
-    them.
-    """
+    """The loop's counter is in the program, which calls every other kernel as a whole, or hands it to the pool."""
     text = build(threads=2).stage("llvm")
     entries = set(re.findall(r"(?m)^define void @((?!heron)\S+?)\(", text))
-    ranges = set(re.findall(r"(?m)^define internal void @(\S+)\.range\(", text[text.index("declare void @") :]))
-    assert ranges and ranges < entries
+    shared = set(re.findall(r"(?m)^  store ptr @(\S+?),", text))
+    assert shared and shared < entries and "ptr @heron_range_" in text
     assert entries == set(re.findall(r"(?m)^declare void @((?!heron|llvm)\S+?)\(", text))
     called = re.findall(
         r"(?m)call void @((?!heron)\S+?)\([^)]*\)$", text[text.index("define internal void @heron_loop") :]
@@ -179,3 +176,19 @@ def test_compilers_end_with_their_block(monkeypatch: pytest.MonkeyPatch) -> None
         names = {compilers.submit(lambda: threading.current_thread().name).result() for _ in range(4)}
         assert all(name.startswith("heron-compile") for name in names)
     assert not any(t.name.startswith("heron-compile") for t in threading.enumerate())
+
+
+@pytest.mark.parametrize("count", [1, pool.MOST_POINTERS - 1, pool.MOST_POINTERS])
+def test_kernels_of_many_arrays_are_shared_among_threads(count: int) -> None:
+    """The pool has functions that call kernels of some pointers, the result's among them; others have their own."""
+    shape = "f32[100000]"
+    given = [f"  p{n} = {shape} parameter({n})" for n in range(count)]
+    sums = [f"  s{n} = {shape} subtract({f's{n - 1}' if n else 'p0'}, p{n})" for n in range(count)]
+    text = "\n".join(["HloModule m", "ENTRY e {", *given, *sums, f"  ROOT y = {shape} negate(s{count - 1})", "}"])
+    arrays = [np.arange(100000, dtype=np.float32) % (7 + n) for n in range(count)]
+    program = heron.compile(heron.parse(text), options=Options(threads=2))
+    assert ("ptr @heron_range_" in program.stage("llvm")) == (count < pool.MOST_POINTERS)
+    wanted = arrays[0]
+    for array in arrays:
+        wanted = wanted - array
+    np.testing.assert_array_equal(program(*arrays), -wanted)

@@ -31,10 +31,12 @@ from heron.runtime.cpu.pool import (
     FUTEX,
     FUTEX_WAIT,
     FUTEX_WAKE,
+    MOST_POINTERS,
     PARALLEL_FOR,
     SLEEP_WORD,
     WORKER,
     State,
+    range_name,
     supported,
 )
 
@@ -61,13 +63,13 @@ def make() -> Mapping[str, int] | None:
 
 
 def text() -> str:
-    """LLVM text of ``heron_parallel_for`` and ``heron_worker`` for this machine."""
+    """LLVM text of ``heron_parallel_for``, ``heron_worker`` and ``heron_range_N`` for this machine."""
     module = Module()
     float_mode.write(module)
     _write_work(module)
     _write_worker(module)
     _write_fork(module)
-    return module.text()
+    return module.text() + "".join(map(_range, range(1, MOST_POINTERS + 1)))
 
 
 def _wait(f: Function, word: Value, seen: Value) -> None:
@@ -202,3 +204,13 @@ def _finish(f: Function, pool: Value) -> None:
         still = f.load("i32", under_way, order="seq_cst", align=64)
         with f.when(still.ne(0)):
             _wait(f, under_way, still)
+
+
+def _range(pointers: int) -> str:
+    """Call a kernel of so many pointers, which follows them, on a range of its work items."""
+    lines = [f"define void @{range_name(pointers)}(ptr %args, i64 %lo, i64 %hi) nounwind {{"]
+    for n in range(pointers + 1):
+        lines.append(f"  %at{n} = getelementptr ptr, ptr %args, i64 {n}")
+        lines.append(f"  %p{n} = load ptr, ptr %at{n}")
+    given = "".join(f"ptr %p{n}, " for n in range(pointers))
+    return "\n".join([*lines, f"  call void %p{pointers}({given}i64 %lo, i64 %hi)", "  ret void", "}", ""])

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from heron.codegen.native.collectives import field
 from heron.runtime.collectives.state import Device
-from heron.runtime.cpu.pool import PARALLEL_FOR
+from heron.runtime.cpu.pool import MOST_POINTERS, PARALLEL_FOR, range_name
 
 if TYPE_CHECKING:
     from heron.codegen.native.program import ProgramWriter
@@ -51,16 +51,31 @@ def range_of(writer: ProgramWriter, name: str, arguments: int) -> str:
     function, is spared most programs.
     """
     function = f"{name}.range"
-    if name in writer.elsewhere:
-        writer.declare(name, f"void @{name}({'ptr, ' * arguments}i64, i64)")
+    _declare(writer, name, arguments)
     writer.helpers.setdefault(function, _kernel_range(name, arguments))
     return function
 
 
 def write_kernel(writer: ProgramWriter, name: str, pointers: list[str], items: int, grain: int) -> None:
-    """Call kernel `name` on all its work items, in portions of `grain` or more."""
-    function = range_of(writer, name, len(pointers))
-    _fork(writer, function, [f"ptr {p}" for p in pointers], items, grain)
+    """Call kernel `name` on all its work items, in portions of `grain` or more.
+
+    The pool has functions that call kernels: one for each kernel would take LLVM a quarter of a millisecond.
+    """
+    count, pool = len(pointers), writer.pool
+    if not 0 < count <= MOST_POINTERS or pool is None:
+        _fork(writer, range_of(writer, name, count), [f"ptr {p}" for p in pointers], items, grain)
+        return
+    _declare(writer, name, count)
+    function = range_name(count)
+    writer.externals[function] = pool.range_of(count)
+    writer.declare(function, f"void @{function}(ptr, i64, i64)")
+    _fork(writer, function, [f"ptr {p}" for p in (*pointers, f"@{name}")], items, grain)
+
+
+def _declare(writer: ProgramWriter, kernel: str, pointers: int) -> None:
+    """Declare a kernel that is in another module."""
+    if kernel in writer.elsewhere:
+        writer.declare(kernel, f"void @{kernel}({'ptr, ' * pointers}i64, i64)")
 
 
 def write_copy(writer: ProgramWriter, target: str, origin: str, size: int) -> None:

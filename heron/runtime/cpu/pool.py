@@ -23,6 +23,8 @@ from heron.runtime import compiled
 #: the native helper, and its functions: a fork, and what a worker runs
 HELPER = "thread pool"
 PARALLEL_FOR, WORKER = "heron_parallel_for", "heron_worker"
+#: pointers a kernel has at most for which the pool has a function that calls it
+MOST_POINTERS = 16
 
 #: Linux's numbers of the futex system call and of its operations, of memory that one process has
 FUTEX = {"x86_64": 202, "aarch64": 98}
@@ -102,6 +104,11 @@ def pool(wanted: int) -> Pool | None:
         return found
 
 
+def range_name(pointers: int) -> str:
+    """The name of the pool's function that calls kernels of so many pointers."""
+    return f"heron_range_{pointers}"
+
+
 def _address(function: str) -> int:
     code = compiled.functions(HELPER)
     assert code is not None, "no compiler is loaded: import heron.codegen.native.helpers"
@@ -132,6 +139,11 @@ class Pool:
     def parallel_for(self) -> int:
         """Address of ``void (ptr pool, ptr fn, ptr args, i64 items, i64 grain)``."""
         return _address(PARALLEL_FOR)
+
+    def range_of(self, pointers: int) -> int:
+        """Address of ``void (ptr args, i64 lo, i64 hi)``, which calls a kernel: `args` are so many pointers for it, and
+        itself."""
+        return _address(range_name(pointers))
 
     def start(self) -> None:
         """Start the workers unless they run. Fewer than wanted is no error: the caller does what nobody else does."""
