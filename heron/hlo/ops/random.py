@@ -80,6 +80,9 @@ class RngBitGenerator(Op):
         parts = given(i).tuple_shapes
         if parts is None or len(parts) != 2 or parts[0].bare is not state.bare or not parts[1].is_array:
             reject(i, "the result must be (state, bits)", f"it is {i.shape} for the state {state}")
+        bits = parts[1].element_type
+        if not (bits.is_integer or bits.is_float):
+            reject(i, "the bits must be numbers of an integer or float type", f"they are {parts[1]}")
         return tuple_([default(p) for p in parts])
 
     def evaluate(self, ev: Evaluation, i: Instruction, state: np.ndarray) -> tuple[np.ndarray, np.ndarray]:

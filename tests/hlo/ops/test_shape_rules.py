@@ -192,6 +192,10 @@ REJECTED: list[tuple[str, list[Shape], dict[str, object], Shape | None, str]] = 
     ("rng-bit-generator", [f32(U32, 3)],
      {"algorithm": "rng_three_fry"}, shapes.tuple_((f32(U32, 3), f32(U32))), "64 bits"),
     ("rng-bit-generator", [f32(U64, 2)], {"algorithm": "rng_three_fry"}, f32(U32, 3), "(state, bits)"),
+    ("rng-bit-generator", [f32(U64, 2)],
+     {"algorithm": "rng_three_fry"}, shapes.tuple_((f32(U64, 2), f32(C64, 3))), "integer or float"),
+    ("rng-bit-generator", [f32(U64, 2)],
+     {"algorithm": "rng_three_fry"}, shapes.tuple_((f32(U64, 2), f32(PRED, 3))), "integer or float"),
     ("constant", [], {"literal": literal.of(np.zeros(2, np.float32))}, f32(F32, 3), "not the literal's"),
     ("custom-call", [f32(F32)], {}, f32(F32), "'custom_call_target' is missing"),
 ]  # fmt: skip
