@@ -120,7 +120,7 @@ def _finished(e: Emitter, has_declarations: bool) -> str:
     """All the text: functions, library definitions, declarations, metadata."""
     parts = ["\n".join(e.out)]
     if e.needed:
-        parts.append(definitions(sorted(e.needed)))
+        parts.append(definitions(sorted(e.needed), e.calls is not None and e.calls.scales))
     if e.calls is not None:
         e.calls.declare(e.declared)
     if has_declarations:

@@ -14,7 +14,7 @@ from heron.codegen.llvm.jit import Jit
 JIT = Jit(level=2)
 
 
-def loop_text(name: str, symbol: str) -> str:
+def loop_text(name: str, symbol: str, scales: bool = False) -> str:
     """LLVM text of `symbol`(arguments…, result, n): a loop that calls the library function on each element."""
     definition = REGISTRY[name]
     result = LLVM_TYPES[definition.result]
@@ -43,21 +43,21 @@ body:
 done:
   ret void
 }}
-{definitions([name])}
+{definitions([name], scales)}
 """
 
 
 @cache
-def compiled(name: str) -> object:
-    symbol = "loop_" + name.replace(".", "_")
-    address = JIT.add(loop_text(name, symbol), symbol).addresses[symbol]
+def compiled(name: str, scales: bool = False) -> object:
+    symbol = "loop_" + name.replace(".", "_") + "_scales" * scales
+    address = JIT.add(loop_text(name, symbol, scales), symbol).addresses[symbol]
     count = len(REGISTRY[name].arguments)
     return ctypes.CFUNCTYPE(None, *[ctypes.c_void_p] * (count + 1), ctypes.c_int64)(address)
 
 
-def run(name: str, *arrays: np.ndarray, dtype: object = None) -> np.ndarray:
-    """The library function over whole arrays."""
+def run(name: str, *arrays: np.ndarray, dtype: object = None, scales: bool = False) -> np.ndarray:
+    """The library function over whole arrays; ``scales``: by an instruction that AVX-512 has."""
     out = np.empty(arrays[0].shape, dtype or arrays[0].dtype)
     inputs = [np.ascontiguousarray(a) for a in arrays]
-    compiled(name)(*(a.ctypes.data for a in inputs), out.ctypes.data, out.size)  # type: ignore[operator]
+    compiled(name, scales)(*(a.ctypes.data for a in inputs), out.ctypes.data, out.size)  # type: ignore[operator]
     return out

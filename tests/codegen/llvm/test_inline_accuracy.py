@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 from heron.codegen.llvm.inline import remainder
+from heron.codegen.llvm.jit import host
 from tests.codegen.llvm import loops
 
 L = np.longdouble
@@ -82,6 +83,20 @@ def test_at_most_two_ulps(function: str, dtype: type) -> None:
     worst = int(np.argmax(error))
     inputs = [a[worst] for a in arrays]
     assert error[worst] <= 2.0, f"{name}{inputs} = {got[worst]!r}, exactly {exact[worst]!r}: {error[worst]} ULP"
+
+
+@pytest.mark.skipif(host().width < 512, reason="needs AVX-512")
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@pytest.mark.parametrize("function", ["exp", "exp2", "pow"])
+def test_one_instruction_scales_to_the_same_bits(function: str, dtype: type) -> None:
+    """Denormal results, too, down to the last one and to zero, and those that are infinite."""
+    ends = {np.float32: (-152, 130), np.float64: (-1077, 1026)}[dtype]
+    x = np.concatenate([samples(dtype, -12, 12, 1), samples(dtype, *ends, 2), np.linspace(*ends, 20_011).astype(dtype)])
+    arrays = [x] if function != "pow" else [np.full_like(x, 2.0009765625), x]
+    name = f"heron.{function}.{'f32' if dtype is np.float32 else 'f64'}"
+    text = loops.loop_text(name, "f", scales=True)
+    assert function == "pow" or "vscalef" in loops.JIT.asm(text)  # pow of f32 scales in integers
+    np.testing.assert_array_equal(loops.run(name, *arrays, scales=True), loops.run(name, *arrays))
 
 
 def test_remainders_are_exact() -> None:

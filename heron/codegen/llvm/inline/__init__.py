@@ -63,20 +63,21 @@ def lines_of(name: str) -> int:
 
 
 @cache
-def text_of(name: str) -> tuple[str, dict[str, str]]:
-    """The text of a function, and the tables it looks numbers up in. Raises LLVM005 for an unknown name."""
+def text_of(name: str, scales: bool = False) -> tuple[str, dict[str, str]]:
+    """The text of a function, and the tables it looks numbers up in; ``scales``: see `Body`. Raises LLVM005 for an
+    unknown name."""
     found = REGISTRY.get(name)
     if found is None:
         raise HeronError("LLVM005", f"the inline library has no function '{name}'")
-    return found.text()
+    return found.text(scales=scales)
 
 
-def definitions(names: Iterable[str]) -> str:
-    """LLVM text of those functions. Raises LLVM005 for an unknown name."""
+def definitions(names: Iterable[str], scales: bool = False) -> str:
+    """LLVM text of those functions; ``scales``: see `Body`. Raises LLVM005 for an unknown name."""
     texts: list[str] = []
     tables: dict[str, str] = {}
     for name in names:
-        text, data = text_of(name)
+        text, data = text_of(name, scales)
         texts.append(text)
         tables |= data
     return "\n".join([*tables.values(), *texts])

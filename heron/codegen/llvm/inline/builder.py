@@ -148,12 +148,13 @@ LLVM_BITS = {"f32": 32, "f64": 64, "f16": 16, "bf16": 16, "i1": 1, "i8": 8, "i16
 
 class Body(Function):
     """The instructions of one function being written. ``globals``: tables it needs, by name. ``usual``: only those
-    that arguments within the function's usual range need."""
+    that arguments within the function's usual range need. ``scales``: for a machine with an instruction that multiplies
+    by a power of two."""
 
-    def __init__(self, usual: bool = False) -> None:
+    def __init__(self, usual: bool = False, scales: bool = False) -> None:
         super().__init__()
         self.globals: dict[str, str] = {}
-        self.usual = usual
+        self.usual, self.scales = usual, scales
 
     def name(self, hint: str) -> str:
         return f"%t{len(self.lines)}"
@@ -243,9 +244,13 @@ class Body(Function):
     def scale_positive(self, x: Value, n: Value) -> Value:
         """As `scale` for x near 1, at full speed for denormal results, too.
 
-        Arithmetic that gives a denormal costs x86 a trap of a hundred cycles. So the smallest normal number is added to
-        such a product in the same fma, where the sum rounds as the denormal would; its bits are subtracted as integers.
+        AVX-512 has an instruction for it. Other arithmetic that gives a denormal costs x86 a trap of a hundred cycles.
+        So the smallest normal number is added to such a product in the same fma, where the sum rounds as the denormal
+        would; its bits are subtracted as integers.
         """
+        if self.scales:
+            one, whole = LLVM_TYPES[x.type], LLVM_TYPES[n.type]
+            return self.op(f"call {one} @llvm.ldexp.{x.type}.{n.type}({one} {x}, {whole} {n})", x.type)
         f = FORMATS[x.type]
         exponent = (n + (f.bias - 1)) << f.mantissa
         far = exponent < (f.bias - 32) << f.mantissa
@@ -293,9 +298,10 @@ class Definition:
     build: Build
     usual: float | None = None
 
-    def text(self, usual: bool = False) -> tuple[str, dict[str, str]]:
-        """(function text, globals it needs); with ``usual`` the function ``NAME.usual``, for its usual range alone."""
-        body = Body(usual)
+    def text(self, usual: bool = False, scales: bool = False) -> tuple[str, dict[str, str]]:
+        """(function text, globals it needs); with ``usual`` the function ``NAME.usual``, for its usual range alone.
+        ``scales``: see `Body`."""
+        body = Body(usual, scales)
         given = [Value(f"%a{i}", t, body) for i, t in enumerate(self.arguments)]
         result = self.build(body, *given)
         arguments = ", ".join(f"{LLVM_TYPES[v.type]} {v}" for v in given)

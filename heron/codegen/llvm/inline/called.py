@@ -50,6 +50,11 @@ class Calls:
         """Whether the machine computes, loads and stores part of a vector as fast as all of it."""
         return self.width >= 512
 
+    @property
+    def scales(self) -> bool:
+        """Whether the machine has an instruction that multiplies by a power of two, as AVX-512 has."""
+        return self.width >= 512
+
     def wanted(self, function: str, names: Iterable[str]) -> bool:
         """Whether a function that uses these of the library calls them."""
         called = [name for name in names if can_be_called(name)]
@@ -102,9 +107,10 @@ def text(name: str, width: int) -> str:
     """The module of one function."""
     d = REGISTRY[name]
     lanes = _lanes(d, width)
-    forms = [_on_numbers(d), *(_on_vectors(d, n) for n in lanes)]
+    scales = Calls(width).scales
+    forms = [_on_numbers(d, scales), *(_on_vectors(d, n, scales) for n in lanes)]
     forms += [_on_few(d, n, lanes[-1]) for n in _few_lanes(d, width)]
-    return "\n".join([definitions([name]), *forms, *_METADATA, ""])
+    return "\n".join([definitions([name], scales), *forms, *_METADATA, ""])
 
 
 def compiler(name: str, jit: Jit) -> Jit:
@@ -153,7 +159,7 @@ def _signature(d: Definition, count: int) -> str:
     return f"{_type(d, count)} @{_symbol(d, count)}({', '.join([_type(d, count)] * len(d.arguments))})"
 
 
-def _on_numbers(d: Definition) -> str:
+def _on_numbers(d: Definition, scales: bool) -> str:
     """By a branch where the function has a usual range: one number goes one way."""
     one = LLVM_TYPES[d.result]
     given = ", ".join(f"{one} %x{n}" for n in range(len(d.arguments)))
@@ -163,7 +169,7 @@ def _on_numbers(d: Definition) -> str:
         return f"{head}\n{whole}"
     return "\n".join(
         [
-            d.text(usual=True)[0],
+            d.text(usual=True, scales=scales)[0],
             head,
             f"  %size = call {one} @llvm.fabs.{d.result}({one} %x0)",
             f"  %is_usual = fcmp olt {one} %size, {literal(d.usual, d.result)}",
@@ -182,19 +188,19 @@ def _has_tables(name: str) -> bool:
     return bool(text_of(name)[1])
 
 
-def _on_vectors(d: Definition, count: int) -> str:
+def _on_vectors(d: Definition, count: int, scales: bool) -> str:
     """Each instruction on all lanes; look-ups need a loop over the lanes, of which LLVM makes one step of vectors."""
     if _has_tables(d.name):
         return _over_lanes(d, count)
     many, symbol = _type(d, count), _symbol(d, count)
-    whole = text_of(d.name)[0]
+    whole = text_of(d.name, scales)[0]
     if d.usual is None:
         return _on_lanes(whole, d, count, symbol)
     numbers = range(len(d.arguments))
     given = ", ".join(f"{many} %x{n}" for n in numbers)
     return "\n".join(
         [
-            _on_lanes(d.text(usual=True)[0], d, count, f"{symbol}.usual"),
+            _on_lanes(d.text(usual=True, scales=scales)[0], d, count, f"{symbol}.usual"),
             _on_lanes(whole, d, count, f"{symbol}.any"),
             f"define {many} @{symbol}({given}) nounwind {{",
             *_are_usual(d, count),
