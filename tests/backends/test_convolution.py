@@ -10,6 +10,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from heron.backends.convolution import lowering
+from heron.backends.convolution.axes import axes_of
+from heron.backends.convolution.tiles import tiling
 from heron.codegen.native import tile_code
 from heron.compiling import compile
 from heron.hlo.ir.module import Module
@@ -34,6 +36,20 @@ VARIANTS = {
     "only padding": ("f32[1,2,2]", "f32[1,2,4]", "f32[1,3,4]", "window={size=1 stride=4 pad=4_4}, dim_labels=b0f_0io->b0f"),
     "no window": ("f32[3,2]", "f32[2,4]", "f32[3,4]", "dim_labels=bf_io->bf"),
     "volume": ("f32[1,4,3,5,2]", "f32[2,2,2,2,3]", "f32[1,3,2,4,3]", "window={size=2x2x2}, dim_labels=b012f_012io->b012f"),
+}  # fmt: skip
+
+
+#: windows longer than the features are many, without padding
+LONG = {
+    "one channel": ("f32[1,157,1]", "f32[64,1,40]", "f32[1,94,40]", "window={size=64}, dim_labels=b0f_0io->b0f"),
+    "two channels": ("f32[3,157,2]", "f32[64,2,40]", "f32[3,94,40]", "window={size=64}, dim_labels=b0f_0io->b0f"),
+    "strided": ("f32[2,157,1]", "f32[64,1,40]", "f32[2,32,40]", "window={size=64 stride=3}, dim_labels=b0f_0io->b0f"),
+    "reversed": ("f32[1,157,1]", "f32[64,1,40]", "f32[1,94,40]", "window={size=64 rhs_reversal=1}, dim_labels=b0f_0io->b0f"),
+    "dilated": ("f32[1,157,1]", "f32[50,1,40]", "f32[1,59,40]", "window={size=50 rhs_dilate=2}, dim_labels=b0f_0io->b0f"),
+    "cropped": ("f32[1,157,1]", "f32[64,1,40]", "f32[1,89,40]", "window={size=64 pad=-3_-2}, dim_labels=b0f_0io->b0f"),
+    "both dilated": ("f32[1,79,1]", "f32[50,1,40]", "f32[1,30,40]", "window={size=50 stride=2 lhs_dilate=2 rhs_dilate=2}, dim_labels=b0f_0io->b0f"),
+    "grouped": ("f32[1,157,2]", "f32[64,1,48]", "f32[1,94,48]", "window={size=64}, dim_labels=b0f_0io->b0f, feature_group_count=2"),
+    "flat": ("f32[2,9,157,1]", "f32[3,64,1,40]", "f32[2,7,94,40]", "window={size=3x64}, dim_labels=b01f_01io->b01f"),
 }  # fmt: skip
 
 
@@ -63,6 +79,17 @@ def test_matrix_products(name: str, prefer_products: None) -> None:
     assert "convolution" in exe.stage("thunks")
     # products go along features or the batch: where space is innermost, transposes make it so
     assert {k.emitter for k in exe.kernels} <= ({"transpose", "loop"} if "features first" in name else set())
+
+
+@pytest.mark.parametrize("name", LONG)
+def test_a_long_window_without_padding_is_the_innermost_sum(name: str) -> None:
+    module = convolution(*LONG[name])
+    assert "convolution" in assert_agrees(module, "cpu").stage("thunks")
+    i = module.entry.root
+    how, _ = tiling(i, axes_of(i))
+    channels = i.operands[1].shape.dims[i.dim_labels.kernel_input]
+    assert how is not None and how.loops[-1].longest == i.window[-1].size * channels
+    assert len(how.rows[0].outs) > 1 and len(how.rows[0].steps) == 1
 
 
 @pytest.mark.parametrize("t", ["f64", "c64", "bf16", "f16", "s32"])

@@ -67,6 +67,22 @@ class Axis:
             kinds.setdefault(aligned.tobytes(), []).append(output)
         return tuple(self._kind(outputs) for outputs in kinds.values())
 
+    def along(self) -> tuple[Rows, Loop] | None:
+        """The output positions as rows, and the window as one sum that all of them share; None when some position of
+        the window meets no input.
+        """
+        outputs, window = self.meets.shape
+        if outputs == 0 or window < 2 or not self.meets.all():
+            return None
+        gap = int(self.places[0, 1] - self.places[0, 0])
+        if np.any(np.diff(self.places, axis=1) != gap):
+            return None
+        # from the low end of the left array to the high one
+        first, turn = (0, 1) if gap >= 0 else (window - 1, -1)
+        places = tuple((self.places[:, first] * self.lhs).tolist())
+        rows = Rows(tuple([o * self.out for o in range(outputs)]), ((first * self.rhs, places),))
+        return rows, Loop((Step(0, 0, 0, window),), abs(gap) * self.lhs, turn * self.rhs)
+
     def _kind(self, outputs: list[int]) -> Rows:
         window = np.flatnonzero(self.aligned[outputs[0]])
         at = np.ix_(window, np.asarray(outputs))

@@ -20,6 +20,8 @@ from heron.runtime.strided import Loop, Rows, Step, Tiling
 _CYCLES = 3_000
 #: bytes of the right array that should stay in a processor's own cache while rows go by
 _CACHED = 1 << 19
+#: columns that are read together, about
+_WIDE = 64
 #: what an element costs that is not next to the one before, in cycles
 _FAR = 1.0
 
@@ -53,24 +55,43 @@ def _are_neighbours(rows: Rows) -> bool:
 
 
 def _choices(i: Instruction, axes: list[Axis]) -> Iterator[Tiling]:
-    """Tilings for every choice of rows (the batch or an axis) and of the innermost sum (features or another axis)."""
+    """Tilings for every choice of rows (the batch or an axis) and of the innermost sum (features or an axis)."""
     frame = _frame(i)
     if frame is None:
         return
-    sums = [frame.inputs, *(axis.sums() for axis in axes)]
+    sums, size = [frame.inputs, *(axis.sums() for axis in axes)], i.shape.element_type.byte_size
+
+    def made(rows: int, lines: tuple[Rows, ...], rest: list[Loop | None], last: Loop | None) -> Iterator[Tiling]:
+        summed = [*rest, *[_ONCE] * (SUMMED - 1 - len(rest)), last]
+        if None not in summed:
+            outer = (frame.groups, frame.batch if rows else _ONCE)
+            found = _made((*outer, *summed), lines, frame.columns, frame.is_lanewise, size)
+            if found is not None:
+                yield found
+
     for rows in range(len(sums)):  # 0: the batch
         lines = axes[rows - 1].rows() if rows else (frame.batch_rows,)
-        outer = (frame.groups, frame.batch if rows else _ONCE)
         for inner in range(len(sums)):
-            if inner == rows != 0:
-                continue
-            rest = [loop for n, loop in enumerate(sums) if n != inner and (n != rows or n == 0)]
-            summed = [*rest, *[_ONCE] * (SUMMED - 1 - len(rest)), sums[inner]]
-            if None not in summed:
-                size = i.shape.element_type.byte_size
-                found = _made((*outer, *summed), lines, frame.columns, frame.is_lanewise, size)
-                if found is not None:
-                    yield found
+            if inner != rows or rows == 0:
+                rest = [loop for n, loop in enumerate(sums) if n != inner and (n != rows or n == 0)]
+                yield from made(rows, lines, rest, sums[inner])
+        along = axes[rows - 1].along() if rows else None
+        if along is not None:
+            line, window = along
+            others = [loop for n, loop in enumerate(sums) if n not in (0, rows)]
+            both = _joined(frame.inputs, window)
+            if both is not None and both.longest * min(frame.columns, _WIDE) * size <= _CACHED:
+                yield from made(rows, (line,), others, both)
+            else:
+                yield from made(rows, (line,), [frame.inputs, *others], window)
+
+
+def _joined(inner: Loop, outer: Loop) -> Loop | None:
+    """Two sums as one, where the outer one goes on in both arrays where the inner one ends."""
+    count = inner.longest
+    if (outer.lhs, outer.rhs) != (count * inner.lhs, count * inner.rhs):
+        return None
+    return Loop((Step(0, 0, 0, count * outer.longest),), inner.lhs, inner.rhs)
 
 
 @dataclass(frozen=True, slots=True)
@@ -120,5 +141,5 @@ def _made(loops: tuple[Loop, ...], rows: tuple[Rows, ...], columns: int, lanewis
     read = ((summed[-1] - 1) * inner.lhs + (columns if lanewise else 1)) * size
     if read > ZEROS and any(r.has_padding for r in rows):
         return None
-    once = summed[1] * summed[2] * summed[3] * max((len(r.steps) for r in rows), default=1) * min(columns, 64) * size
+    once = summed[1] * summed[2] * summed[3] * max((len(r.steps) for r in rows), default=1) * min(columns, _WIDE) * size
     return Tiling(loops, rows, columns, lanewise, max(1, _CACHED // max(1, once)))
