@@ -95,7 +95,40 @@ def cuts_of(fusion: Fusion, strided: bool = False) -> Cuts | None:
         return None
     cuts = Cuts(hero, dimension, tuple(tuple(sorted(b)) for b in borders))
     pieces = len(cuts.boxes)
-    return cuts if 1 < pieces <= MAX_PIECES and pieces * len(fusion.computation) <= MAX_INSTRUCTIONS else None
+    if not 1 < pieces <= MAX_PIECES:
+        return None
+    few = pieces * len(fusion.computation) <= MAX_INSTRUCTIONS
+    return cuts if few or _copied(fusion.roots, cuts, joints) <= MAX_INSTRUCTIONS else None
+
+
+def _copied(roots: Sequence[Instruction], cuts: Cuts, joints: Iterable[_Joint]) -> int:
+    """The instructions of all pieces together: each has those of one operand of every concatenation that cuts, and all
+    that does not go through these. Counting ends above the limit."""
+    pieces, dims = cuts.boxes, roots[0].shape.dims
+    apart, total = set[Instruction](), 0
+    for joint in joints if cuts.step == 1 else ():
+        seen = _borders(dims, joint, 1) if joint.i.opcode == "concatenate" else None
+        if seen is None or seen[0] != cuts.dimension:
+            continue
+        apart.add(joint.i)
+        (along,) = joint.i.dimensions
+        operands = [o for o in joint.i.operands if o.shape.dims[along]]
+        for o, (begin, end) in zip(operands, pairwise(sorted(seen[1][0])), strict=True):
+            total += _reached([o], set()) * sum([begin <= piece.start < end for piece in pieces])
+            if total > MAX_INSTRUCTIONS:
+                return total
+    return total + len(pieces) * _reached(roots, apart)
+
+
+def _reached(starts: Iterable[Instruction], apart: set[Instruction]) -> int:
+    """The number of instructions that `starts` are computed from, without going through those apart."""
+    found, stack = set[Instruction](), list(starts)
+    while stack:
+        i = stack.pop()
+        if i not in found and i not in apart:
+            found.add(i)
+            stack.extend(i.operands)
+    return len(found)
 
 
 def joined_at(arrays: Sequence[Instruction], dims: tuple[int, ...], limit: CodeLimit) -> tuple[int, tuple[int, ...]]:

@@ -285,6 +285,37 @@ def test_too_many_pieces_stay_one_loop() -> None:
     check(source(["f32[2]"], body), [array("f32[2]")])
 
 
+def _blocks(count: int, name: str, chain: int = 0) -> str:
+    """Blocks of 3 by 5 on the diagonal of a matrix, each from a parameter through so many ops of its own."""
+    lines = []
+    for n in range(count):
+        lines.append(f"{name}0{n} = f32[1,3,5] slice(p0), slice={{[{n}:{n + 1}],[0:3],[0:5]}}")
+        lines += [f"{name}{k + 1}{n} = f32[1,3,5] negate({name}{k}{n})" for k in range(chain)]
+        lines.append(f"{name}r{n} = f32[3,5] reshape({name}{chain}{n})")
+        pad = f"0_0x{5 * n}_{5 * (count - n - 1)}"
+        lines.append(f"{name}p{n} = f32[3,{5 * count}] pad({name}r{n}, zero), padding={pad}")
+    operands = ", ".join(f"{name}p{n}" for n in range(count))
+    result = f"{name} = f32[{3 * count},{5 * count}] concatenate({operands}), dimensions={{0}}"
+    return "\n ".join(["zero = f32[] constant(0)", *lines, result])
+
+
+def test_a_piece_counts_as_what_it_computes() -> None:
+    """The blocks of a matrix are many instructions, of which each piece has few."""
+    one = _blocks(40, "a") + "\n ROOT r = f32[120,200] negate(a)"
+    two = _blocks(20, "a", 3) + "\n " + _blocks(20, "b").split("\n ", 1)[1] + "\n ROOT r = f32[60,100] add(a, b)"
+    for body, shape in (one, "f32[40,3,5]"), (two, "f32[20,3,5]"):
+        assert emitted("cpu", [shape], body).emitter == "concatenate"
+        check(source([shape], body), [array(shape)])
+
+
+def test_pieces_with_much_in_each_stay_one_loop() -> None:
+    long = "\n ".join(f"m{n + 1} = f32[2] negate(m{n})" for n in range(50))
+    joined = ", ".join(["m50"] * 60)
+    body = f"m0 = f32[2] negate(p0)\n {long}\n ROOT r = f32[120] concatenate({joined}), dimensions={{0}}"
+    assert emitted("cpu", ["f32[2]"], body).emitter == "loop"
+    check(source(["f32[2]"], body), [array("f32[2]")])
+
+
 # -- slices ------------------------------------------------------------------------------------------------------------
 
 HORIZONTAL = (
