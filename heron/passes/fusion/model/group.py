@@ -15,6 +15,10 @@ from heron.records import dataclass
 
 #: elements that a vector loop computes in the time of one outside of it
 LANES = 8.0
+#: elements of an update's row that fill a vector, and from how many on threads share it
+_VECTOR, _SHARED = 16, 128
+#: times that an element takes longer than in the vector loops of all threads, at most, and those threads
+_SLOWEST, _THREADS = 16.0, 2.0
 #: operands of a concatenation that a kernel may tell apart in the loop of each of them: code grows with their square
 _FEW_PIECES = 4
 
@@ -125,13 +129,19 @@ class Group:
 
 
 def _lanes(root: Instruction) -> float:
-    """Elements that a kernel of `root` computes side by side: those of an update's row where it goes from one update
-    to the next."""
+    """Elements that a kernel of `root` computes in the time of one outside of a vector loop.
+
+    One that goes from update to update has vectors along an update's row, and one thread for all short rows. What a row
+    leaves over from whole vectors fills a part of one, and the next row waits for its end: an exponential of 1 or 2
+    elements takes as long as outside of vectors, one of 4 a quarter of that, and one of 8 an eighth.
+    """
     if Trait.ONE_BY_ONE not in root.op.traits or not updates_operand(root):
         return LANES
     updates = root.operands[-1].shape
-    row = updates.dims[-1] if updates.rank - 1 in root.attrs["update_window_dims"] else 1
-    return max(1.0, min(LANES, float(row)))
+    row = max(1, updates.dims[-1] if updates.rank - 1 in root.attrs["update_window_dims"] else 1)
+    left = row % _VECTOR
+    taken = row - left + min(_SLOWEST * left, LANES * LANES)
+    return LANES / min(_SLOWEST, taken / row * (_THREADS if row < _SHARED else 1.0))
 
 
 def _has_room(pad: Instruction) -> bool:
