@@ -184,7 +184,7 @@ def test_functions_of_updates_that_go_one_by_one_are_computed_ahead(row: int, op
     assert _is_ahead_of_updates(row, opcode) == ahead
 
 
-@pytest.mark.parametrize("row", [16, 64, 128, 200])
+@pytest.mark.parametrize("row", [16, 64, 128, 208])
 def test_functions_of_updates_whose_rows_are_vectors_are_fused(row: int) -> None:
     assert not _is_ahead_of_updates(row, "exponential")
 
@@ -199,6 +199,58 @@ def _is_ahead_of_updates(row: int, opcode: str) -> bool:
   ROOT r = f32[500,{row}]{{1,0}} scatter(y, at, e), update_window_dims={{1,2}}, inserted_window_dims={{}},
     scatter_dims_to_operand_dims={{0}}, index_vector_dim=1, to_apply=plus""")
     return any(i.opcode == opcode for i in fuse(text)[0].entry.instructions)
+
+
+def _sums_along(dims: tuple[int, int], d: int, ops: str) -> str:
+    """Sums of what `ops` make of ``x`` up to each element along a dimension."""
+    n, shape = dims[d], f"f32[{dims[0]},{dims[1]}]{{1,0}}"
+    size, pad = ("x".join(f"{a}" if k == d else b for k in (0, 1)) for a, b in ((n, "1"), (f"{n - 1}_0", "0_0")))
+    return entry(f"""
+  x = {shape} parameter(0)
+  zero = f32[] constant(0)
+{ops.replace("SHAPE", shape)}
+  ROOT r = {shape} reduce-window(e, zero), window={{size={size} pad={pad}}}, to_apply=plus""")
+
+
+def _scans_alone(module: Module) -> bool:
+    """Whether the kernel of the only scan computes nothing else."""
+    scan = next(i for i in module.instructions() if i.opcode == "reduce-window")
+    assert scan.parent is not None
+    return {o.opcode for o in scan.parent.instructions} <= {"parameter", "constant", "reduce-window", "fusion"}
+
+
+EXP, NEGATE = "  e = SHAPE exponential(x)", "  e = SHAPE negate(x)"
+
+
+@pytest.mark.parametrize(
+    "dims, d, ops, ahead",
+    [
+        ((300, 80), 1, EXP, True),
+        ((300, 80), 1, NEGATE, False),
+        ((4000, 8), 0, EXP, True),
+        ((4000, 50), 0, EXP, True),
+        ((4000, 8), 0, NEGATE, False),
+        ((80, 4096), 0, EXP, False),
+    ],
+)
+def test_functions_that_scans_would_compute_outside_of_vectors_are_computed_ahead(
+    dims: tuple[int, int], d: int, ops: str, ahead: bool
+) -> None:
+    text = _sums_along(dims, d, ops)
+    assert _scans_alone(fuse(text)[0]) == ahead
+    assert_survives(text, FUSED)
+
+
+@pytest.mark.parametrize("dims, ahead", [((300, 80), True), ((80, 4096), False)])
+def test_long_functions_of_short_ops_are_computed_ahead_in_one(dims: tuple[int, int], ahead: bool) -> None:
+    links = "\n".join(
+        f"  a{n} = SHAPE multiply({f'e{n - 1}' if n else 'x'}, x)\n  e{n} = SHAPE add(a{n}, x)" for n in range(12)
+    )
+    text = _sums_along(dims, 0 if dims[0] < dims[1] else 1, f"{links}\n  e = SHAPE negate(e11)")
+    module, told = fuse(text)
+    assert kernels(module) == 1 + ahead and _scans_alone(module) == ahead
+    assert any("would go one by one" in d.reason for d in told) == ahead
+    assert_survives(text, FUSED)
 
 
 def test_limits() -> None:

@@ -7,18 +7,13 @@ from dataclasses import field
 
 from heron.analysis.cost.code_size import CodeLimit, Places, places_of
 from heron.analysis.cost.reuse import evaluations_of, is_guarded
-from heron.hlo.facts import updates_operand
 from heron.hlo.ir.instruction import Instruction
-from heron.hlo.ir.op import Trait
+from heron.passes.fusion.model.in_turn import slowdown
 from heron.passes.fusion.model.one_place import OnePlace
 from heron.records import dataclass
 
 #: elements that a vector loop computes in the time of one outside of it
 LANES = 8.0
-#: elements of an update's row that fill a vector, and from how many on threads share it
-_VECTOR, _SHARED = 16, 128
-#: times that an element takes longer than in the vector loops of all threads, at most, and those threads
-_SLOWEST, _THREADS = 16.0, 2.0
 #: operands of a concatenation that a kernel may tell apart in the loop of each of them: code grows with their square
 _FEW_PIECES = 4
 
@@ -30,8 +25,8 @@ class Group:
     ``evaluations[i]``: how many elements of member `i` the kernel computes; more than `i` has when some are computed
     again for several readers. ``code_of``: LLVM instructions for one element. ``inputs``: what it reads from memory.
     ``places``: where each member is computed, which makes ``code`` LLVM instructions; ``is_full``: something was
-    refused because that would be too many. ``lanes``: elements it computes side by side. ``guarded``: members computed
-    only where a condition holds.
+    refused because that would be too many. ``slower``: times that an element takes longer than in vector loops of all
+    threads. ``guarded``: members computed only where a condition holds.
     """
 
     root: Instruction
@@ -42,7 +37,7 @@ class Group:
     places: dict[Instruction, Places] = field(default_factory=dict)
     code: float = 0.0
     is_full: bool = False
-    lanes: float = LANES
+    slower: float = 1.0
     guarded: set[Instruction] = field(default_factory=set)
     _one_place: OnePlace = field(init=False)
     _asked: Instruction | None = field(init=False, default=None)
@@ -57,7 +52,7 @@ class Group:
         """The kernel of `root` alone."""
         size = (root.shape.tuple_shapes or (root.shape,))[0].num_elements
         inputs, code = dict.fromkeys(root.operands), code_of(root)
-        return Group(root, limit, code_of, {root: float(size)}, inputs, {root: {None: 1}}, code, lanes=_lanes(root))
+        return Group(root, limit, code_of, {root: float(size)}, inputs, {root: {None: 1}}, code, slower=slowdown(root))
 
     def __contains__(self, i: Instruction) -> bool:
         return i in self.evaluations
@@ -126,22 +121,6 @@ class Group:
         places = self.places_at(i, users)
         apart = sum(copies for place, copies in places.items() if isinstance(place, tuple))
         return self.code + self.code_of(i) * sum(places.values()) + (apart * below(i) if apart else 0.0)
-
-
-def _lanes(root: Instruction) -> float:
-    """Elements that a kernel of `root` computes in the time of one outside of a vector loop.
-
-    One that goes from update to update has vectors along an update's row, and one thread for all short rows. What a row
-    leaves over from whole vectors fills a part of one, and the next row waits for its end: an exponential of 1 or 2
-    elements takes as long as outside of vectors, one of 4 a quarter of that, and one of 8 an eighth.
-    """
-    if Trait.ONE_BY_ONE not in root.op.traits or not updates_operand(root):
-        return LANES
-    updates = root.operands[-1].shape
-    row = max(1, updates.dims[-1] if updates.rank - 1 in root.attrs["update_window_dims"] else 1)
-    left = row % _VECTOR
-    taken = row - left + min(_SLOWEST * left, LANES * LANES)
-    return LANES / min(_SLOWEST, taken / row * (_THREADS if row < _SHARED else 1.0))
 
 
 def _has_room(pad: Instruction) -> bool:

@@ -23,6 +23,9 @@ Measure = Callable[[Instruction], float]
 #: is a function, which loops around its calls cannot compute in vectors
 _MOST_INLINE = 60
 
+#: times that a function which would go one by one must cost of an array to be computed ahead
+_FAR_LONGER = 2.0
+
 #: operations on positions that take no longer than a load
 _SIMPLE = 6
 
@@ -141,9 +144,11 @@ class Planner:
         before = separate(self.machine, i, len(counts))
         after = sum(inside(self.machine, i, counts)) + self._repeated(i, counts, groups)
         names = ", ".join([g.root.name for g in groups])
-        if after > before and not self._is_nothing(i):
+        slow = self._slowed(i, counts)
+        if (after > before or slow > _FAR_LONGER * before) and not self._is_nothing(i):
             times = sum(n for _, n in counts) / max(1, i.shape.num_elements)
-            self.tell(False, f"would be computed {times:.3g} times per element", i, names, before, after)
+            why_not = f"would be computed {times:.3g} times per element" if after > before else "would go one by one"
+            self.tell(False, why_not, i, names, before, max(after, slow))
             self._into_some(i, counts, None, groups)
             return False
         for group, count in counts:
@@ -154,6 +159,14 @@ class Planner:
             why += ": it reads no memory"
         self.tell(True, why, i, names, before, after)
         return True
+
+    def _slowed(self, i: Instruction, counts: list[tuple[Group, float]]) -> float:
+        """The cost, in bytes, of computing `i` and all that its elements are made of outside of vectors. ``counts``: as
+        in `_into_some`. Op by op they may seem to cost less than an array, of which a whole function needs just one."""
+        slower = sum([(group.slower - 1.0) * n for group, n in counts]) if self.machine.vectors else 0.0
+        if not slower:
+            return 0.0
+        return slower * (self._flops_of(i) + self._below(i, self._flops_of)) / self.machine.flops_per_byte
 
     def _repeated(
         self, i: Instruction, counts: list[tuple[Group, float]], readers: dict[Group, list[Instruction]]

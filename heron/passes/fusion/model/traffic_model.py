@@ -8,7 +8,7 @@ from collections.abc import Iterable
 from heron.analysis.cost import element_flops
 from heron.hlo.facts import reads_part
 from heron.hlo.ir.instruction import Instruction
-from heron.passes.fusion.model.group import LANES, Group
+from heron.passes.fusion.model.group import Group
 from heron.records import dataclass
 
 
@@ -17,7 +17,7 @@ class Machine:
     """``flops_per_byte``: work done in the time one byte comes from memory. ``launch_bytes``: bytes moved in the time
     one more kernel costs to start; ``call_bytes``: the same of one with less work than ``small_bytes``, a mere call.
     ``cache_bytes``: arrays below this are read again almost for free. ``multiplies``: kernels do small products.
-    ``lanes``: elements of a vector, in which work is counted."""
+    ``vectors``: work is counted in vectors."""
 
     flops_per_byte: float
     launch_bytes: float
@@ -25,13 +25,13 @@ class Machine:
     call_bytes: float = 0.0
     small_bytes: float = 0.0
     multiplies: bool = False
-    lanes: float = 1.0
+    vectors: bool = False
 
 
 #: by kind of target. cpu: ~100 Gflop/s, 15 GB/s, 3 µs to start the pool, 0.1 µs a call, the pool helps from 20 µs of
 #: work on; gpu: ~40 Tflop/s, 3 TB/s, 2 µs a launch
 MACHINES = {
-    "cpu": Machine(6.0, 49_152.0, call_bytes=2048.0, small_bytes=3e5, multiplies=True, lanes=LANES),
+    "cpu": Machine(6.0, 49_152.0, call_bytes=2048.0, small_bytes=3e5, multiplies=True, vectors=True),
     "gpu": Machine(12.0, 6_000_000.0, 16 << 20),
 }
 
@@ -56,7 +56,7 @@ def inside(machine: Machine, i: Instruction, counts: Iterable[tuple[Group, float
             has, reads = group.evaluations, group.inputs
             new = [o for o in operands if o not in has and o not in reads]
             read = _inputs(i, new, again, machine) if new else 0.0
-        slower = max(1.0, machine.lanes / group.lanes)
+        slower = group.slower if machine.vectors else 1.0
         found.append(read + flops * evaluations * slower / machine.flops_per_byte)
     return found
 
