@@ -21,8 +21,8 @@ _THREADS, _SLOWEST = 4.0, 16.0
 def slowdown(root: Instruction) -> float:
     """Times that an element of the kernel of `root` takes longer than in vector loops of all threads.
 
-    A kernel that goes from update to update, or from step to step, has vectors along a row. What a row leaves over from
-    whole vectors fills a part of one, and the next row waits for its end: an exponential of 1 or 2 elements takes as
+    A kernel that goes from update to update, or from step to step, has vectors along a row. Elements left over from
+    whole vectors fill a part of one, and the next row waits for its end: an exponential of 1 or 2 elements takes as
     long as outside of vectors, one of 4 a quarter of that, and one of 8 an eighth.
     """
     row = _row(root)
