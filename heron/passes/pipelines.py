@@ -173,6 +173,7 @@ def expansions() -> list[Pass]:
         Late("expand.bitcast_dtypes_expander", {"bitcast-convert"}),
         Late("expand.qr_expander", {"custom-call"}, lapack=False),
         Late("expand.eigh_expander", {"custom-call"}, lapack=False),
+        Late("expand.sparse_product_expander", {"custom-call"}),
     ]
 
 

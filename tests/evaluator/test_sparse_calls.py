@@ -50,3 +50,33 @@ def test_values_outside_of_the_matrix_do_not_count() -> None:
     data, columns = np.array([1, 2, 3, 4], np.float32), np.array([0, 3, 2, 1], np.int32)
     product = heron.compile(module)(data, np.array([0, 2, 3], np.int32), columns, np.array([10, 20, 30], np.float32))
     np.testing.assert_array_equal(product, [10, 90])
+
+
+@pytest.mark.parametrize("target", ["cpu", "sim:sm_90"])
+@pytest.mark.parametrize("t", ["f64", "c64", "s32", "bf16"])
+def test_kernels_compute_them(target: str, t: str) -> None:
+    """Rows that begin late and end early, columns that are not there, and what these would multiply."""
+    text = PROGRAM.format(entries=9, index="s32", after=6, dense="4,3", result="5,3").replace("f32", t)
+    module = heron.parse(text)
+    dtype = module.entry.parameters[0].shape.element_type.dtype
+    data = np.arange(1, 10).astype(dtype)
+    starts = np.array([1, 1, 4, 4, 7, 8], np.int32)
+    columns = np.array([0, 3, 4, 1, 2, -1, 0, 3, 1], np.int32)
+    dense = np.arange(12).reshape(4, 3).astype(dtype)
+    compiled = heron.compile(module, target)
+    np.testing.assert_array_equal(
+        np.asarray(compiled.run([data, starts, columns, dense])[0], dtype),
+        heron.evaluate(module, data, starts, columns, dense)[0],
+    )
+    assert compiled.kernels and "custom-call" not in str(compiled.stage("scheduled"))
+
+
+def test_values_that_are_no_numbers_stay_in_their_rows() -> None:
+    module = heron.parse(PROGRAM.format(entries=3, index="s32", after=3, dense=2, result=2))
+    product = heron.compile(module)(
+        np.array([1, 2, 3], np.float32),
+        np.array([0, 1, 3], np.int32),
+        np.array([1, 0, 5], np.int32),
+        np.array([10, np.nan], np.float32),
+    )
+    np.testing.assert_array_equal(product, [np.nan, 20])

@@ -13,8 +13,12 @@ from heron.hlo.ir.instruction import Instruction
 def csr_dense(
     i: Instruction, data: np.ndarray, starts: np.ndarray, columns: np.ndarray, dense: np.ndarray
 ) -> np.ndarray:
-    """The product of a matrix by rows with a vector or a matrix. Values in columns that it has not count as zero."""
-    rows = np.searchsorted(starts, np.arange(len(data)), side="right") - 1
+    """The product of a matrix by rows with a vector or a matrix. Values in columns that it has not count as zero.
+
+    The row of a value is the number of rows that begin up to it, less one.
+    """
+    begun = np.bincount(np.clip(starts, 0, len(data)), minlength=len(data))
+    rows = np.cumsum(begun[: len(data)]) - 1
     used = (rows >= 0) & (rows < len(starts) - 1) & (columns >= 0) & (columns < len(dense))
     factors = data[used].reshape(-1, *[1] * (dense.ndim - 1))
     product = np.zeros(i.shape.dims, i.shape.element_type.dtype)
