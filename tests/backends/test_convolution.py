@@ -92,6 +92,18 @@ def test_a_long_window_without_padding_is_the_innermost_sum(name: str) -> None:
     assert len(how.rows[0].outs) > 1 and len(how.rows[0].steps) == 1
 
 
+@pytest.mark.parametrize(
+    "batch, places, features", [(1, 20, 64), (2, 14, 128), (2, 28, 48), (2, 9, 256)], ids=lambda n: str(n)
+)
+def test_few_images_are_no_rows_of_tiles_that_read_a_large_kernel(batch: int, places: int, features: int) -> None:
+    """Rows are places of one image: a kernel that the first cache does not hold is read once for many of them."""
+    shape = f"f32[{batch},{places},{places},{features}]"
+    text = "window={size=3x3 pad=1_1x1_1}, dim_labels=b01f_01io->b01f"
+    module = convolution(shape, f"f32[3,3,{features},{features}]", shape, text)
+    how, _ = tiling(module.entry.root, axes_of(module.entry.root))
+    assert how is not None and len(how.rows[0].outs) == places
+
+
 @pytest.mark.parametrize("t", ["f64", "c64", "bf16", "f16", "s32"])
 @pytest.mark.parametrize("target", TARGETS)
 def test_types(t: str, target: str, prefer_products: None) -> None:

@@ -20,6 +20,8 @@ from heron.runtime.strided import Loop, Rows, Step, Tiling
 _CYCLES = 3_000
 #: bytes of the right array that should stay in a processor's own cache while rows go by
 _CACHED = 1 << 19
+#: elements of a window for each input feature, from which on they are one sum where they can be
+_LONG = 8
 #: columns that are read together, about
 _WIDE = 64
 #: what an element costs that is not next to the one before, in cycles
@@ -70,11 +72,6 @@ def _choices(i: Instruction, axes: list[Axis]) -> Iterator[Tiling]:
                 yield found
 
     for rows in range(len(sums)):  # 0: the batch
-        lines = axes[rows - 1].rows() if rows else (frame.batch_rows,)
-        for inner in range(len(sums)):
-            if inner != rows or rows == 0:
-                rest = [loop for n, loop in enumerate(sums) if n != inner and (n != rows or n == 0)]
-                yield from made(rows, lines, rest, sums[inner])
         along = axes[rows - 1].along() if rows else None
         if along is not None:
             line, window = along
@@ -84,6 +81,13 @@ def _choices(i: Instruction, axes: list[Axis]) -> Iterator[Tiling]:
                 yield from made(rows, (line,), others, both)
             else:
                 yield from made(rows, (line,), [frame.inputs, *others], window)
+            if window.longest >= frame.inputs.longest * _LONG:
+                continue  # a step of its own for each place of such a window takes longer, and so does writing them
+        lines = axes[rows - 1].rows() if rows else (frame.batch_rows,)
+        for inner in range(len(sums)):
+            if inner != rows or rows == 0:
+                rest = [loop for n, loop in enumerate(sums) if n != inner and (n != rows or n == 0)]
+                yield from made(rows, lines, rest, sums[inner])
 
 
 def _joined(inner: Loop, outer: Loop) -> Loop | None:

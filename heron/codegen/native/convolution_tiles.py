@@ -23,6 +23,10 @@ if TYPE_CHECKING:
 
 #: multiplications a thread takes at a time, at least
 _PORTION = 1 << 18
+#: bytes of the right array that a tile reads again from the first, and from the second cache; the cycles of a vector
+#: from beyond them
+_FIRST, _SECOND = 1 << 15, 1 << 20
+_FROM_SECOND, _FROM_THIRD = 3.0, 6.0
 #: work items from which on each does all tiles of rows
 _ITEMS = 64
 
@@ -56,10 +60,15 @@ def _quickest(t: Tiling, element: ElementType) -> Cut:
     every = max(1, ceil(t.columns / lanes))
     # as even as can be, for up to so many
     widths = dict.fromkeys(ceil(every / ceil(every / most)) for most in range(1, 5) if tile_code.rows_for(most))
-    return min((_cut(t, lanes, every, vectors) for vectors in widths), key=lambda c: c.cycles)
+    return min((_cut(t, element, lanes, every, vectors) for vectors in widths), key=lambda c: c.cycles)
 
 
-def _cut(t: Tiling, lanes: int, every: int, vectors: int) -> Cut:
+def _fetch(size: int) -> float:
+    """The cycles in which a vector of the right array comes, of which a tile reads so many bytes."""
+    return 0.0 if size <= _FIRST else _FROM_SECOND if size <= _SECOND else _FROM_THIRD
+
+
+def _cut(t: Tiling, element: ElementType, lanes: int, every: int, vectors: int) -> Cut:
     """A cut into tiles of so many vectors; its rows are still to be cut."""
     tiles = ceil(every / vectors)
     last = every - (tiles - 1) * vectors
@@ -68,6 +77,8 @@ def _cut(t: Tiling, lanes: int, every: int, vectors: int) -> Cut:
     times = prod(loop.products for loop in outer)
     inner_steps = inner.products
     cycles, parts = 0.0, 0
+    summed = prod(loop.longest for loop in t.loops) * max((len(rows.steps) for rows in t.rows), default=0)
+    fetch = 0.0 if t.lanewise else _fetch(summed * vectors * lanes * element.byte_size)
     for rows in t.rows:
         count = len(rows.outs)
         here = ceil(count / tile_code.rows_for(vectors))
@@ -79,7 +90,7 @@ def _cut(t: Tiling, lanes: int, every: int, vectors: int) -> Cut:
         begin = (10 + 3 * height) * len(inner.walk)
         for width, number in ((vectors, tiles - 1), (last, 1)):
             # sums of one product after the other wait 4 cycles; a load of a vector takes one, of an element half of one
-            each = max(height * width, 4, width + height * (width if t.lanewise else 0.5))
+            each = max(height * width, 4, width + height * (width if t.lanewise else 0.5), width * fetch)
             cycles += number * taken * (begin + each * inner_steps)
         parts += here
     tile_calls = parts * tiles * prod(len(loop.walk) for loop in t.loops)
