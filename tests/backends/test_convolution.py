@@ -16,7 +16,10 @@ from heron.codegen.native import tile_code
 from heron.compiling import compile
 from heron.hlo.ir.module import Module
 from heron.hlo.ir.window import WindowDim
+from heron.hlo.text import parse
 from heron.options import Options
+from heron.passes.framework.context import PassContext
+from heron.passes.framework.registry import get
 from tests.backends.agree import TARGETS, assert_agrees, program, random_inputs
 
 VARIANTS = {
@@ -90,6 +93,31 @@ def test_a_long_window_without_padding_is_the_innermost_sum(name: str) -> None:
     channels = i.operands[1].shape.dims[i.dim_labels.kernel_input]
     assert how is not None and how.loops[-1].longest == i.window[-1].size * channels
     assert len(how.rows[0].outs) > 1 and len(how.rows[0].steps) == 1
+
+
+PADDED = {
+    "same": ("f32[1,157,1]", "f32[64,1,40]", "f32[1,157,40]", "window={size=64 pad=31_32}, dim_labels=b0f_0io->b0f"),
+    "causal, two channels": ("f32[2,157,2]", "f32[64,2,40]", "f32[2,157,40]", "window={size=64 pad=63_0}, dim_labels=b0f_0io->b0f"),
+    "cropped at one end": ("f32[1,157,1]", "f32[64,1,40]", "f32[1,100,40]", "window={size=64 pad=-4_10}, dim_labels=b0f_0io->b0f"),
+    "strided, dilated, reversed": ("f32[1,157,1]", "f32[20,1,40]", "f32[1,50,40]", "window={size=20 stride=3 pad=24_5 rhs_dilate=2 rhs_reversal=1}, dim_labels=b0f_0io->b0f"),
+    "one of two dimensions": ("f32[1,9,99,1]", "f32[3,31,1,40]", "f32[1,9,99,40]", "window={size=3x31 pad=1_1x15_15}, dim_labels=b01f_01io->b01f"),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("t", ["f32", "f64"])
+@pytest.mark.parametrize("name", PADDED)
+def test_inputs_of_long_windows_are_padded_first(name: str, t: str) -> None:
+    exe = assert_agrees(convolution(*(a.replace("f32", t) for a in PADDED[name])), "cpu")
+    scheduled = parse(str(exe.stage("scheduled")))
+    i = next(i for i in scheduled.instructions() if i.opcode == "convolution")
+    assert all(w.pad_low <= 0 and w.pad_high <= 0 for w in i.window if w.size > 16)
+    assert any(i.opcode == "pad" for i in scheduled.instructions())
+
+
+@pytest.mark.parametrize("name", ["volume", "grouped", "transposed", "depthwise", "weight gradient"])
+def test_inputs_of_other_windows_are_not(name: str) -> None:
+    module = convolution(*VARIANTS[name])
+    assert not PassContext().run_pass(get("convolution-padding-expander"), module)
 
 
 @pytest.mark.parametrize(

@@ -82,6 +82,8 @@ def optimise() -> Pipeline:
             # what sums have in common is summed once
             Late("simplify.reduction_reuse", {"reduce"}),
             Late("expand.window_splitter", {"reduce-window"}),
+            # behind what would put the padding back
+            Late("expand.convolution_padding_expander", {"convolution"}),
             # nothing may simplify behind it: that would join the steps of a reduction again
             Late(
                 "expand.tree_reduction_rewriter",
