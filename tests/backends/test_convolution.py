@@ -114,9 +114,12 @@ def test_inputs_of_long_windows_are_padded_first(name: str, t: str) -> None:
     assert any(i.opcode == "pad" for i in scheduled.instructions())
 
 
-@pytest.mark.parametrize("name", ["volume", "grouped", "transposed", "depthwise", "weight gradient"])
+LONG_GRADIENT = ("f32[2,99,5]", "f32[2,99,7]", "f32[3,5,7]", "window={size=99 pad=1_1}, dim_labels=f0b_i0o->0bf")
+
+
+@pytest.mark.parametrize("name", ["volume", "grouped", "transposed", "depthwise", "weight gradient", "long gradient"])
 def test_inputs_of_other_windows_are_not(name: str) -> None:
-    module = convolution(*VARIANTS[name])
+    module = convolution(*{**VARIANTS, "long gradient": LONG_GRADIENT}[name])
     assert not PassContext().run_pass(get("convolution-padding-expander"), module)
 
 

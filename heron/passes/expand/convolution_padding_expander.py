@@ -19,6 +19,8 @@ from heron.records import dataclass
 class ConvolutionPaddingExpander(Expander):
     """Pads the input of a convolution along windows of at least ``long`` elements for each input feature.
 
+    Such a window has ``shortest`` elements or more, and so many results along it.
+
     The CPU sums along such a window in one loop where all of it lies in the input, for many results together. Elsewhere
     each element of the window is a step with addresses of its own: as many as results times elements.
 
@@ -45,18 +47,20 @@ class ConvolutionPaddingExpander(Expander):
             return False
         if i.attrs.get("feature_group_count", 1) != 1 or i.attrs.get("batch_group_count", 1) != 1:
             return False
-        return any(self._is_padded(i, w) for w in i.window)
+        return any(self._is_padded(i, n, w) for n, w in enumerate(i.window))
 
-    def _is_padded(self, i: Instruction, w: WindowDim) -> bool:
+    def _is_padded(self, i: Instruction, n: int, w: WindowDim) -> bool:
+        """Whether spatial dimension `n` is to be padded: not where a weight gradient has few results along it."""
         features = i.operands[1].shape.dims[i.dim_labels.kernel_input]
         is_long = w.size >= max(self.shortest, self.long * features)
-        return is_long and w.base_dilation == 1 and (w.pad_low > 0 or w.pad_high > 0)
+        results = i.shape.dims[i.dim_labels.output_spatial[n]]
+        return is_long and results >= self.shortest and w.base_dilation == 1 and (w.pad_low > 0 or w.pad_high > 0)
 
     def expand(self, i: Instruction) -> Instruction:
         c, (x, k) = home(i), i.operands
         edges, window = [(0, 0, 0)] * x.shape.rank, list(i.window)
         for n, (w, d) in enumerate(zip(i.window, i.dim_labels.input_spatial, strict=True)):
-            if self._is_padded(i, w):
+            if self._is_padded(i, n, w):
                 edges[d] = max(w.pad_low, 0), max(w.pad_high, 0), 0
                 window[n] = replace(w, pad_low=min(w.pad_low, 0), pad_high=min(w.pad_high, 0))
         t = x.shape.element_type
