@@ -253,6 +253,27 @@ def test_long_functions_of_short_ops_are_computed_ahead_in_one(dims: tuple[int, 
     assert_survives(text, FUSED)
 
 
+@pytest.mark.parametrize("window", ["1x2x2x1 stride=1x2x2x1", "1x1x4x1 stride=1x1x4x1"])
+@pytest.mark.parametrize("channels", [3, 16])
+@pytest.mark.parametrize("functions, ahead", [("erf tanh sine", True), ("exponential", False), ("negate", False)])
+def test_functions_too_long_for_each_element_of_a_window_are_computed_ahead(
+    window: str, channels: int, functions: str, ahead: bool
+) -> None:
+    """Written out for all four elements they would be a loop over the window, which is none of vectors."""
+    size, stride = (word.split("=")[-1] for word in window.split())
+    result = "x".join(str(n // int(k)) for n, k in zip((2, 16, 16, channels), stride.split("x"), strict=True))
+    shape, names = f"f32[2,16,16,{channels}]", functions.split()
+    links = "\n".join(f"  f{n + 1} = {shape} {name}(f{n})" for n, name in enumerate(names))
+    text = entry(f"""
+  f0 = {shape} parameter(0)
+  zero = f32[] constant(0)
+{links}
+  e = {shape} multiply(f{len(names)}, f0)
+  ROOT r = f32[{result.replace("x", ",")}] reduce-window(e, zero), window={{size={size} stride={stride}}}, to_apply=plus""")  # noqa: E501
+    assert _scans_alone(fuse(text)[0]) == ahead
+    assert_survives(text, FUSED)
+
+
 def test_limits() -> None:
     parameters = "\n".join(f"  p{n} = f32[8]{{0}} parameter({n})" for n in range(50))
     sums = "\n".join(

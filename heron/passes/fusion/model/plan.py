@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from math import prod
 
 from heron.analysis.cost import element_flops
 from heron.analysis.cost.code_size import CPU_CODE, CodeLimit, op_code
+from heron.analysis.fusion.prefix_scan import is_long_scan
 from heron.analysis.fusion.roles import accepts, is_consumer, is_emitted, is_producer, stays_alone
 from heron.analysis.fusion.small_products import is_small_product
 from heron.hlo.facts import is_generated, is_view, reindexes, updated_operands
@@ -22,6 +24,9 @@ Measure = Callable[[Instruction], float]
 #: LLVM instructions of a value that a kernel computes in several places and that LLVM still copies there; a longer one
 #: is a function, which loops around its calls cannot compute in vectors
 _MOST_INLINE = 60
+
+#: LLVM instructions of the copies of a function for all elements of a window that still stand side by side
+_MOST_WRITTEN_OUT = 300
 
 #: times that a function which would go one by one must cost of an array to be computed ahead
 _FAR_LONGER = 2.0
@@ -144,7 +149,7 @@ class Planner:
         before = separate(self.machine, i, len(counts))
         after = sum(inside(self.machine, i, counts)) + self._repeated(i, counts, groups)
         names = ", ".join([g.root.name for g in groups])
-        slow = self._slowed(i, counts)
+        slow = self._slowed(i, counts, groups)
         if (after > before or slow > _FAR_LONGER * before) and not self._is_nothing(i):
             times = sum(n for _, n in counts) / max(1, i.shape.num_elements)
             why_not = f"would be computed {times:.3g} times per element" if after > before else "would go one by one"
@@ -160,13 +165,26 @@ class Planner:
         self.tell(True, why, i, names, before, after)
         return True
 
-    def _slowed(self, i: Instruction, counts: list[tuple[Group, float]]) -> float:
-        """The cost, in bytes, of computing `i` and all that its elements are made of outside of vectors. ``counts``: as
-        in `_into_some`. Op by op they may seem to cost less than an array, of which a whole function needs just one."""
-        slower = sum([(group.slower - 1.0) * n for group, n in counts]) if self.machine.vectors else 0.0
+    def _slowed(
+        self, i: Instruction, counts: list[tuple[Group, float]], readers: dict[Group, list[Instruction]]
+    ) -> float:
+        """The cost, in bytes, of computing `i` and all that its elements are made of outside of vectors. ``counts``,
+        ``readers``: as in `_into_some`. Op by op they may seem to cost less than an array, of which a whole function
+        needs just one."""
+        if not self.machine.vectors:
+            return 0.0
+        slower = sum([(self._slowdown(i, group, readers[group]) - 1.0) * n for group, n in counts])
         if not slower:
             return 0.0
         return slower * (self._flops_of(i) + self._below(i, self._flops_of)) / self.machine.flops_per_byte
+
+    def _slowdown(self, i: Instruction, group: Group, readers: list[Instruction]) -> float:
+        """Times that an element of `i` takes longer in a kernel than in vector loops: a loop over the elements of a
+        window that is too much code to be written out is none."""
+        window = max([_window_of(r) for r in readers], default=1)
+        if window > 1 and (self._code_of(i) + self._code_below(i)) * window > _MOST_WRITTEN_OUT:
+            return max(group.slower, 2 * LANES)
+        return group.slower
 
     def _repeated(
         self, i: Instruction, counts: list[tuple[Group, float]], readers: dict[Group, list[Instruction]]
@@ -301,6 +319,13 @@ def made_of_nothing(i: Instruction) -> bool:
             return False
         work.extend(o.operands)
     return True
+
+
+def _window_of(i: Instruction) -> int:
+    """The elements of a window that a kernel of `i` reads for each result, unless it is a scan."""
+    if i.opcode != "reduce-window" or is_long_scan(i):
+        return 1
+    return prod([w.size for w in i.window or ()])
 
 
 def _spreads_number(i: Instruction) -> bool:
