@@ -11,7 +11,7 @@ from typing import NamedTuple
 from heron.analysis.cost.code_size import CodeLimit, op_code
 from heron.analysis.fusion.fusion import Fusion, is_pointwise
 from heron.analysis.indexing.hlo_maps import is_reshape_like
-from heron.hlo.facts import keeps_order
+from heron.hlo.facts import is_given, keeps_order
 from heron.hlo.ir.instruction import Instruction
 from heron.records import dataclass
 
@@ -24,6 +24,8 @@ MAX_STEP = 4
 MAX_TURN = 8
 #: the fewest elements, and the longest rows of whole dimensions, for which edges are cut off
 MIN_PADDED, MAX_ROW = 256, 15
+#: elements of a loop up to which a choice between operands in each is much of its time
+MAX_SHORT = 31
 
 
 @dataclass(frozen=True, slots=True)
@@ -162,7 +164,9 @@ def _cut_at_joints(joints: Sequence[_Joint], dims: tuple[int, ...]) -> tuple[Ins
     pad = next((j for j in joints if j.i.opcode == "pad"), None)
     hero: Instruction | None = None
     dimension, borders = -1, [set[int]()]
-    if pad is not None:
+    if pad is None:
+        joints = _innermost(joints, dims)
+    else:
         hero, dimension = pad.i, pad.dimension
         borders = [{0, dims[dimension]} for _ in range(_gap(hero, dimension))]
     for joint in joints:
@@ -172,6 +176,44 @@ def _cut_at_joints(joints: Sequence[_Joint], dims: tuple[int, ...]) -> tuple[Ins
             for rest, found in seen[1].items():
                 borders[rest] |= found
     return hero, dimension, borders
+
+
+def _innermost(joints: Sequence[_Joint], dims: tuple[int, ...]) -> Sequence[_Joint]:
+    """The joints that cut the innermost of the dimensions that joints cut, if that is short and the others are made of
+    one array each: where these read it is found by arithmetic, which a loop inside does once. Long loops choose by
+    masks, in whole vectors, and of few elements several loops are no gain."""
+    seen = [(j, found[0]) for j in joints if (found := _borders(dims, j, 1)) is not None]
+    inner = max((d for _, d in seen), default=-1)
+    if (
+        inner < 0
+        or dims[inner] > MAX_SHORT
+        or prod(dims) < MIN_PADDED
+        or any(d != inner and made_of_one(j.i) is None for j, d in seen)
+    ):
+        return joints
+    return [j for j, d in seen if d == inner]
+
+
+def made_of_one(i: Instruction) -> tuple[Instruction, tuple[int, ...]] | None:
+    """The array whose slices a concatenation joins, and where each of them begins; None for another one.
+
+    a = f32[1,9] slice(x), slice={[7:8], [0:9]}
+    b = f32[7,9] slice(x), slice={[0:7], [0:9]}
+    ROOT r = f32[8,9] concatenate(a, b), dimensions={0}          x, beginning at 7 and at 0
+    """
+    (d,) = i.dimensions
+    source = i.operands[0].operands[0] if i.operands[0].opcode == "slice" else i.operands[0]
+    if not is_given(source) or not all(o is source or _is_slice_along(o, source, d) for o in i.operands):
+        return None
+    return source, tuple(0 if o is source else o.slice[d][0] for o in i.operands)
+
+
+def _is_slice_along(i: Instruction, source: Instruction, d: int) -> bool:
+    """Whether `i` is neighbouring elements of `source` along a dimension, with all of the others."""
+    if i.opcode != "slice" or i.operands[0] is not source:
+        return False
+    taken = enumerate(zip(i.slice, source.shape.dims, strict=True))
+    return all(step == 1 and (k == d or (low, high) == (0, n)) for k, ((low, high, step), n) in taken)
 
 
 def _cut_by_turns(joints: Sequence[_Joint], dims: tuple[int, ...]) -> tuple[Instruction | None, int, list[set[int]]]:

@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from itertools import accumulate
+
 import numpy as np
 from xdsl.dialects import arith
 from xdsl.dialects.builtin import BytesAttr, DenseIntOrFPElementsAttr
 from xdsl.ir import Attribute, SSAValue
 
+from heron.analysis.fusion.cuts import made_of_one
+from heron.analysis.indexing.expr import Expr
 from heron.analysis.indexing.hlo_maps import Index, moves_elements, operand_index, pad_index
 from heron.codegen.elemental.constants import scalar_constant
 from heron.codegen.elemental.emitter import FunctionEmitter
@@ -163,6 +168,9 @@ def is_plain(i: Instruction) -> bool:
 @rule("concatenate")
 def _concatenate(e: FunctionEmitter, i: Instruction, index: Index) -> Value:
     d: int = i.dimensions[0]
+    one = made_of_one(i) if d < i.shape.rank - 1 else None
+    if one is not None:
+        return _from_one(e, i, index, *one)
     parts: list[tuple[Instruction, int]] = []
     offset = 0
     for operand in i.operands:
@@ -170,6 +178,27 @@ def _concatenate(e: FunctionEmitter, i: Instruction, index: Index) -> Value:
             parts.append((operand, offset))
         offset += operand.shape.dims[d]
     return _concatenate_parts(e, i, index, d, parts)
+
+
+def _from_one(e: FunctionEmitter, i: Instruction, index: Index, source: Instruction, starts: Sequence[int]) -> Value:
+    """An element of slices of one array side by side: the place in the array is chosen, not the value."""
+    (d,) = i.dimensions
+    (place,) = e.simplify((index[d],))
+    low, high = e.range_of(place)
+    ends = [*accumulate(o.shape.dims[d] for o in i.operands)]
+    # what is added to the place in each slice
+    begins = [end - o.shape.dims[d] for end, o in zip(ends, i.operands, strict=True)]
+    parts = zip(begins, ends, (start - begin for start, begin in zip(starts, begins, strict=True)), strict=True)
+    live = [(end, shift) for begin, end, shift in parts if end > low and begin <= high]
+    if len(live) == 1:
+        where: Expr = place + live[0][1]
+    else:
+        at = e.index_value(place)
+        shift = e.b.integer(live[-1][1])
+        for end, other in reversed(live[:-1]):
+            shift = e.b.select(e.b.cmpi("slt", at, e.b.integer(end)), e.b.integer(other), shift)
+        where = e.variable(e.b.op(arith.AddiOp, at, shift), 0, source.shape.dims[d] - 1)
+    return e.value(source, e.simplify((*index[:d], where, *index[d + 1 :])))
 
 
 def _concatenate_parts(

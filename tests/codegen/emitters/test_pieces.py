@@ -221,6 +221,45 @@ def test_slices_of_any_joined_arrays(data: st.DataObject) -> None:
     check(source([f"f32[12,{n}]"], body), [whole_numbers(f"f32[12,{n}]")], parts=2)
 
 
+@given(st.data())
+@settings(max_examples=20, derandomize=True)
+def test_arrays_turned_along_several_dimensions(data: st.DataObject) -> None:
+    """Slices of one array joined anew along any dimension: turned round, wrapped, out of order, with some twice."""
+    sizes = data.draw(st.lists(st.integers(2, 40), min_size=2, max_size=3))
+    shape = f"f32[{','.join(map(str, sizes))}]"
+    lines, total = [f"a0 = {shape} negate(p0)"], "a0"
+    for k in range(data.draw(st.integers(1, 4))):
+        d, left, names = data.draw(st.integers(0, len(sizes) - 1)), 0, list[str]()
+        left = sizes[d]
+        while left:
+            width = data.draw(st.integers(1, left))
+            low = data.draw(st.integers(0, sizes[d] - width))
+            cut = ", ".join(f"[{low}:{low + width}]" if n == d else f"[0:{m}]" for n, m in enumerate(sizes))
+            piece = ",".join(str(width if n == d else m) for n, m in enumerate(sizes))
+            names.append(f"x{k}_{len(names)}")
+            lines.append(f"{names[-1]} = f32[{piece}] slice(p0), slice={{{cut}}}")
+            left -= width
+        lines.append(f"c{k} = {shape} concatenate({', '.join(names)}), dimensions={{{d}}}")
+        lines.append(f"a{k + 1} = {shape} add({total}, c{k})")
+        total = f"a{k + 1}"
+    body = "\n ".join([*lines, f"ROOT r = {shape} multiply({total}, {total})"])
+    for gpu in (False, True):
+        check(source([shape], body), [whole_numbers(shape)], parts=2, gpu=gpu)
+
+
+def test_short_rows_are_cut_and_others_found() -> None:
+    """Turned along both dimensions: the inner one is cut, and along the outer one the place is chosen, not the value."""
+    body = (
+        "a = f32[9,WIDE] slice(p0), slice={[1:10], [0:WIDE]}\n b = f32[1,WIDE] slice(p0), slice={[0:1], [0:WIDE]}\n"
+        " c = f32[10,WIDE] concatenate(a, b), dimensions={0}\n"
+        " d = f32[10,REST] slice(p0), slice={[0:10], [1:WIDE]}\n e = f32[10,1] slice(p0), slice={[0:10], [0:1]}\n"
+        " f = f32[10,WIDE] concatenate(d, e), dimensions={1}\n ROOT r = f32[10,WIDE] add(c, f)"
+    )
+    for wide, branches in ((31, False), (32, True)):
+        made = emitted("cpu", [f"f32[10,{wide}]"], body.replace("WIDE", str(wide)).replace("REST", str(wide - 1)))
+        assert made.emitter == "concatenate" and ("scf.if" in str(made.module)) == branches
+
+
 def test_concatenations_a_reshape_hides() -> None:
     """No dimension of the result shows where the operands meet: inside another dimension, or in rows of other length."""
     for result in ("f32[6,10,8]", "f32[480]", "f32[48,10]"):
