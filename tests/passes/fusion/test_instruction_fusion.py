@@ -274,6 +274,35 @@ def test_functions_too_long_for_each_element_of_a_window_are_computed_ahead(
     assert_survives(text, FUSED)
 
 
+@pytest.mark.parametrize(("t", "steps", "ahead"), [("u32", 180, True), ("u32", 40, False), ("u64", 180, True)])
+@pytest.mark.parametrize("shared", [False, True])
+def test_a_long_chain_that_two_kernels_read_is_computed_once(t: str, steps: int, ahead: bool, shared: bool) -> None:
+    """As the bits of a random number are: op by op they seem to cost less than an array. What a third reader has in
+    memory anyhow counts for none of them."""
+    lines = [f"x = {t}[300,40] parameter(0)", f"y = {t}[300] parameter(1)", f"c0 = {t}[300,40] add(x, x)"]
+    for k in range(steps):
+        op = ("multiply", "xor", "add")[k % 3]
+        lines.append(f"c{k + 1} = {t}[300,40] {op}(c{k}, x)")
+    last = f"c{steps}"
+    lines += [
+        f"z = {t}[] constant(0)", f"s = {t}[300] reduce({last}, z), dimensions={{1}}, to_apply=plus",
+        f"w = {t}[300] multiply(s, y)", f"b = {t}[300,40] broadcast(w), dimensions={{0}}",
+        f"m = {t}[300,40] multiply({last}, b)",
+    ]  # fmt: skip
+    outputs = ["m", "w", *([f"c{steps - 1}"] if shared else [])]
+    shapes = [f"{t}[300,40]", f"{t}[300]", *([f"{t}[300,40]"] if shared else [])]
+    lines.append(f"ROOT o = ({', '.join(shapes)}) tuple({', '.join(outputs)})")
+    module, decisions = fuse(entry("\n  ".join(lines), PLUS.replace("f32", t)))
+    told = [d.reason for d in decisions if not d and d.subject == last]
+    assert any("2 times per element" in reason for reason in told) == (ahead and not shared)
+    arrays = [
+        np.arange(12_000, dtype=np.uint32).reshape(300, 40).astype(f"uint{t[1:]}"),
+        np.arange(300).astype(f"uint{t[1:]}"),
+    ]
+    for got, want in zip(heron.compile(module).run(arrays), evaluate(module, *arrays), strict=True):
+        np.testing.assert_array_equal(got, want)
+
+
 def test_limits() -> None:
     parameters = "\n".join(f"  p{n} = f32[8]{{0}} parameter({n})" for n in range(50))
     sums = "\n".join(

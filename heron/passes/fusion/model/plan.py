@@ -31,6 +31,9 @@ _MOST_WRITTEN_OUT = 300
 #: times that a function which would go one by one must cost of an array to be computed ahead
 _FAR_LONGER = 2.0
 
+#: flops of an element that may be too much for several kernels
+_MANY = 100
+
 #: operations on positions that take no longer than a load
 _SIMPLE = 6
 
@@ -149,11 +152,12 @@ class Planner:
         before = separate(self.machine, i, len(counts))
         after = sum(inside(self.machine, i, counts)) + self._repeated(i, counts, groups)
         names = ", ".join([g.root.name for g in groups])
-        slow = self._slowed(i, counts, groups)
-        if (after > before or slow > _FAR_LONGER * before) and not self._is_nothing(i):
+        slow, shared = self._slowed(i, counts, groups), self._shared(i, counts)
+        one_by_one = after <= before and slow > _FAR_LONGER * before
+        if (max(after, shared) > before or one_by_one) and not self._is_nothing(i):
             times = sum(n for _, n in counts) / max(1, i.shape.num_elements)
-            why_not = f"would be computed {times:.3g} times per element" if after > before else "would go one by one"
-            self.tell(False, why_not, i, names, before, max(after, slow))
+            why_not = "would go one by one" if one_by_one else f"would be computed {times:.3g} times per element"
+            self.tell(False, why_not, i, names, before, max(after, slow, shared))
             self._into_some(i, counts, None, groups)
             return False
         for group, count in counts:
@@ -164,6 +168,32 @@ class Planner:
             why += ": it reads no memory"
         self.tell(True, why, i, names, before, after)
         return True
+
+    def _shared(self, i: Instruction, counts: list[tuple[Group, float]]) -> float:
+        """The cost, in bytes, of computing `i` and all that its elements alone are made of in each kernel but one.
+
+        Op by op it may seem to cost less than an array: a random number does, which has some 200 of them. Vectors hold
+        half as many numbers of 64 bits.
+        """
+        if len(counts) < 2 or not self.machine.vectors or self._is_nothing(i):
+            return 0.0
+        if self._flops_of(i) + self._below(i, self._flops_of) < _MANY:
+            return 0.0
+        work = sum(map(self._flops_of, self._only_for(i))) * max(1.0, i.shape.element_type.bits / 32)
+        return (len(counts) - 1) * i.shape.num_elements * work / self.machine.flops_per_byte
+
+    def _only_for(self, i: Instruction) -> set[Instruction]:
+        """`i` and the ops that an element of it is computed from at its own index, of which nothing else reads any."""
+        found, waiting, stack = {i}, dict[Instruction, int](), [i]
+        while stack:
+            x = stack.pop()
+            for o in dict.fromkeys(self._near[x] if x in self._near else self._at_its_index(x)):
+                left = waiting.get(o, len(o.users)) - 1
+                waiting[o] = left
+                if not left:
+                    found.add(o)
+                    stack.append(o)
+        return found
 
     def _slowed(
         self, i: Instruction, counts: list[tuple[Group, float]], readers: dict[Group, list[Instruction]]
