@@ -137,8 +137,8 @@ def _always(patch: pytest.MonkeyPatch, block: int, width: int) -> None:
     late = pipeline.Late
 
     def eager(place: str, *looks_for: Any, **options: Any) -> Pass:
-        """The pipeline's step; that of row blocks with no least size."""
-        return RowBlockFusion(least=1, **options) if place == PLACE else late(place, *looks_for, **options)
+        """The pipeline's step; that of row blocks with no least size, and calls for nothing."""
+        return RowBlockFusion(least=1, calls=0, **options) if place == PLACE else late(place, *looks_for, **options)
 
     patch.setattr(pipeline, "Late", eager)
     patch.setattr(machine, "_pipelines", machine._pipelines.__wrapped__)  # with that pass, not one made before

@@ -42,6 +42,10 @@ class RowBlocks:
         columns = f" by {self.width} columns" if self.width else ""
         return f"blocks of {self.block} rows{columns}, {self.batch * -(-self.rows // self.block)} of them"
 
+    def count(self, columns: int) -> int:
+        """The number of blocks of a result with so many columns."""
+        return self.batch * -(-self.rows // self.block) * (-(-columns // self.width) if self.width else 1)
+
     def text(self) -> str:
         """The backend config of the fusion."""
         sizes = {"batch": self.batch, "rows": self.rows, "block": self.block, "width": self.width}

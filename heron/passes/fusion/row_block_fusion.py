@@ -37,9 +37,10 @@ class RowBlockFusion(Pass):
     cache: a bias, an activation and a residual behind a product, or the scores of attention, which never become a
     matrix in memory. Kernels and products stay as they are inside, and so do all values. A product rearranges its right
     operand for every block: a decision tells the bytes that no longer go through memory and those that are rearranged
-    again. Elementwise kernels are done in blocks of ``columns`` at most, others in whole rows; what is between two
-    steps takes ``cache`` bytes of a thread, unless blocks would have fewer than ``least_rows`` rows. Arrays of less
-    than ``least`` bytes stay in caches anyway. ``multiplies``: whether a product can be done in blocks here.
+    again. The calls for a block take as long as ``calls`` bytes of traffic, too long for small matrices in batches.
+    Elementwise kernels are done in blocks of ``columns`` at most, others in whole rows; what is between two steps takes
+    ``cache`` bytes of a thread, unless blocks would have fewer than ``least_rows`` rows. Arrays of less than ``least``
+    bytes stay in caches anyway. ``multiplies``: whether a product can be done in blocks here.
 
     activate {
       x = f32[1024,1024] parameter(0)
@@ -68,6 +69,7 @@ class RowBlockFusion(Pass):
     columns: int = 64
     least_rows: int = 48
     items: int = 16
+    calls: int = 3 << 13
     constraints = (
         Constraint("fusion-wrapper", "row-block-fusion", "what is around products are kernels"),
         Constraint("dot-decomposer", "row-block-fusion", "products with one batch, row, column and sum each"),
@@ -108,18 +110,20 @@ class RowBlockFusion(Pass):
         best = group.blocks(self)
         for longer in self._longer(group, reach, taken):
             cut = longer.blocks(self)
-            if longer.gain(cut) > group.gain(best):
+            if longer.gain(cut, self.calls) > group.gain(best, self.calls):
                 group, best = longer, cut
         before, again, beside = group.saved(), group.again(best), group.beside(best)
-        after = again + beside // _BESIDE
-        ok = after < before
+        gain = group.gain(best, self.calls)
+        ok = gain > 0
         why = f"{best}; {before} bytes stay in caches, {again} are rearranged again, {beside} come in short rows"
+        if not ok and before > again + beside // _BESIDE:
+            why += "; calls for each block take longer"
         if ok:
             group.cut = best
             taken.update(group.steps)
             for step in group.steps[1:]:
                 reach.fuse(group.steps[0], step)
-        ctx.decide(ok, why, subject=dot.name, object=group.steps[-1].name, cost_before=before, cost_after=after)
+        ctx.decide(ok, why, subject=dot.name, object=group.steps[-1].name, cost_before=before, cost_after=before - gain)
         return group if ok else None
 
     def _fits(self, dot: Instruction, taken: set[Instruction]) -> bool:
@@ -250,8 +254,10 @@ class _Group:
         read = [o.shape for o in kernel.operands if source(o) not in self.steps]
         return sum(s.byte_size for s in (*read, *(s for _, s in kernel.shape.leaves())) if s.num_elements >= size)
 
-    def gain(self, cut: RowBlocks) -> int:
-        return self.saved() - self.again(cut) - self.beside(cut) // _BESIDE
+    def gain(self, cut: RowBlocks, calls: int) -> int:
+        """The bytes of traffic that are left over once all is paid; ``calls``: what a block's calls cost."""
+        calls *= cut.count(self.shape.n)
+        return self.saved() - self.again(cut) - self.beside(cut) // _BESIDE - calls
 
     def blocks(self, p: RowBlockFusion) -> RowBlocks:
         """The cut that keeps what is between the steps in a cache, and gives threads enough to share."""
