@@ -78,6 +78,20 @@ def test_cheap_values_are_repeated() -> None:
     assert called(p) == {"entry": []}
 
 
+def test_a_function_computes_what_is_moved() -> None:
+    """Parts of a concatenation that is read through a reshape: the place in it is known where it is read."""
+    p = cut(
+        ["s32[30,10]", "f32[30,10]"],
+        "e = s32[30,10] multiply(p0, p0)\n f = s32[30,10] multiply(e, e)\n"
+        " n = s32[30,10,1] iota(), iota_dimension=0\n v = s32[30,10,1] reshape(f)\n"
+        " c = s32[30,10,2] concatenate(n, v), dimensions={2}\n i = s32[300,2] reshape(c)\n"
+        " g = f32[300,1,1] gather(p1, i), offset_dims={1,2}, collapsed_slice_dims={}, start_index_map={0,1},"
+        " index_vector_dim=1, slice_sizes={1,1}\n ROOT r = f32[30,10] reshape(g)",
+    )
+    (function,) = p.functions
+    assert function.opcode == "concatenate" and p.entries[0].calls == [function]
+
+
 def test_regions_are_places_of_their_own() -> None:
     """A value read inside a reduction's loop and outside it is computed in both: the two never meet."""
     p = cut(

@@ -95,7 +95,7 @@ def partition(
         found = accesses[i]
         if i in provided or i in cheap:
             continue
-        if i in boundaries or len(found) > min(_COPIES, len({space for space, _ in found})):
+        if i in boundaries or (_is_shared(found) and not _only_moves(i)):
             sizes = index_sizes(i.shape)
             functions[i] = Function("", i, sizes)
             found = [((i, sizes), dims(len(sizes)))]
@@ -104,6 +104,16 @@ def partition(
                 for access in _operand_accesses(i, n, space, index):
                     _add(accesses, operand, access)
     return _describe(roots, order, functions, accesses, provided)
+
+
+def _is_shared(found: Sequence[Access]) -> bool:
+    """Whether an instruction that is read so is to be a function."""
+    return len(found) > min(_COPIES, len({space for space, _ in found}))
+
+
+def _only_moves(i: Instruction) -> bool:
+    """Whether an element of an instruction is one of its operand's: its place is best known where it is read."""
+    return len(i.operands) == 1 and moves_elements(i) and not i.op.is_elementwise
 
 
 def index_sizes(shape: Shape) -> tuple[int, ...]:
@@ -145,6 +155,8 @@ def _operand_accesses(i: Instruction, n: int, space: object, index: tuple[Expr, 
     operand = i.operands[n]
     if is_tuple_op(i):
         return [(space, index)]
+    if index is _AGAIN and _only_moves(i):
+        return [(space, _AGAIN)]
     if moves_elements(i):
         read = operand_index(i, n, index)
         if read is not index and not i.op.is_elementwise:
