@@ -10,10 +10,11 @@ from collections.abc import Callable, Sequence
 from math import prod
 
 from heron.analysis.fusion.fusion import Fusion, row_major
+from heron.analysis.fusion.loop_space import contiguous_runs
 from heron.analysis.fusion.partition import Partition, partition
 from heron.analysis.fusion.reduce_order import in_any_order
 from heron.analysis.fusion.reduction import arrays_of
-from heron.analysis.indexing.expr import Const, Dim
+from heron.analysis.indexing.expr import Const, Dim, dims
 from heron.hlo.facts import is_leaf
 from heron.hlo.ir.instruction import Instruction
 from heron.hlo.ir.op import Trait
@@ -80,6 +81,17 @@ def rows_of(fusion: Fusion) -> RowwiseForm | None:
     if not all(_by_rows(i, dims[:kept], cut) for i in reduces) or not _needed(fusion, wide, reduces):
         return None
     return RowwiseForm(dims, kept, reduces, wide, narrow, cut)
+
+
+def runs_of_row(fusion: Fusion, rows: RowwiseForm) -> tuple[tuple[int, ...], ...]:
+    """The dimensions of a row, those together that all arrays step through as one."""
+    count = len(rows.dims)
+    if count - rows.kept == 1:
+        return ((rows.kept,),)
+    roots = [*(fusion.outputs[n].instruction for n in rows.wide), *(a for i in rows.reduces for a in arrays_of(i))]
+    runs = contiguous_runs(roots, dims(count), rows.dims, rows.cut)
+    inside = (tuple(d for d in run if d >= rows.kept) for run in runs)
+    return tuple(run for run in inside if run)
 
 
 def _same_rows(reduces: Sequence[Instruction]) -> bool:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 import ml_dtypes
 import numpy as np
 import pytest
@@ -116,6 +118,19 @@ def test_vectors_go_across_short_rows(
     assert sum("heron.short" in op.attributes for op in made.module.walk()) == loops
     assert ("side by side" in made.notes["form"]) == side_by_side
     check(source, [values(t, shape)], rtol=TOLERANCE[t])
+
+
+@pytest.mark.parametrize(
+    ("shape", "kept", "loop"), [((6, 3, 9, 11), 2, 99), ((40, 2, 5), 1, 10), ((5, 8, 7, 13), 1, 728)]
+)
+def test_a_row_of_several_dimensions_is_one_loop(shape: tuple[int, ...], kept: int, loop: int) -> None:
+    """Loops along its last dimension would be short, and each would add up the numbers of a vector."""
+    source = softmax_of("f32", shape, kept)
+    made = emit_fusion(root_fusion(source), "k", targets.get("cpu"))
+    domains = re.findall(r"xla_gpu.loop .*domain: (.*?)\"", str(made.module))
+    assert not any("s1" in domain for domain in domains)
+    assert sum(f"s0 in [0, {loop - 1}]" in domain for domain in domains) == 3
+    check(source, [values("f32", shape)], rtol=TOLERANCE["f32"])
 
 
 #: several rows a warp, the last warp not full; a warp a row; several warps; several rounds, the last not full

@@ -23,6 +23,7 @@ from heron.codegen.emitters.base import Frame
 from heron.codegen.emitters.loops import item_loop
 from heron.codegen.emitters.partial_sums import Body, Loop, reduced
 from heron.codegen.emitters.rowwise.cpu_blocks import Blocks, block_of
+from heron.codegen.emitters.rowwise.cpu_walk import RowWalk
 from heron.codegen.emitters.rowwise.stage import StageCode
 from heron.codegen.ir.dialects.xla_gpu import LoopOp
 from heron.codegen.ir.types import scalar_type
@@ -45,7 +46,7 @@ def emit(frame: Frame, rows: RowwiseForm) -> Kernel:
     the row's own."""
     e, count, short = frame.e, rows.count, _is_short(frame, rows)
     side_by_side = _side_by_side(frame, rows) if short else 1
-    loop = partial(_loop, e, short)
+    walk, loop = RowWalk(frame, rows), partial(_loop, e, short)
     stages = stages_of(frame.fusion, rows, _takes_long if rows.row > _FEW else lambda _: False)
     kept = list(dict.fromkeys(i for stage in stages for i in stage.saved))
     block = 1 if short else block_of(frame, rows)
@@ -57,16 +58,16 @@ def emit(frame: Frame, rows: RowwiseForm) -> Kernel:
         notes["kept"] = ", ".join(i.name for i in kept)
     if block > 1:
         notes["form"] += f", {block} in a block"
-        blocks = Blocks(frame, rows, stages, kept, block)
+        blocks = Blocks(frame, rows, walk, stages, kept, block)
         frame.outputs = item_loop(frame, blocks.count, 0, blocks.count, frame.outputs, blocks.emit)
         return frame.finish(Launch(work_items=blocks.count), "rows", notes)
 
     def row(place: Index, carried: Sequence[SSAValue]) -> list[SSAValue]:
         # variables of their own: what reads a reduction finds it by its index
         at = tuple(e.variable(v, 0, size - 1) for v, size in zip(e.index_values(place), rows.sizes, strict=True))
-        room = {i: frame.scratch(scalar_type(i.shape.element_type), *rows.row_sizes) for i in kept}
+        room = {i: frame.scratch(scalar_type(i.shape.element_type), *walk.sizes) for i in kept}
         for stage in stages:
-            _reduce(frame, rows, stage, at, room, loop)
+            _reduce(frame, walk, stage, at, room, loop)
         outputs = list(carried)
         # all values before the first store: an output may have the buffer of what another one reads
         values = [e.value(frame.fusion.outputs[n].instruction, at) for n in rows.narrow]
@@ -74,13 +75,13 @@ def emit(frame: Frame, rows: RowwiseForm) -> Kernel:
             outputs[n] = e.insert(value, outputs[n], at)
 
         def along(v: Index, tensors: Sequence[SSAValue]) -> list[SSAValue]:
-            index = (*at, *v)
+            index = walk.index(e, at, v)
             for i in stages[-1].given:
                 e.provide(i, index, e.extract(room[i], v))
             values = [e.value(frame.fusion.outputs[n].instruction, index) for n in rows.wide]
             return [e.insert(value, t, index) for value, t in zip(values, tensors, strict=True)]
 
-        stored = loop(rows.row_sizes, [outputs[n] for n in rows.wide], along) if rows.wide else []
+        stored = loop(walk.sizes, [outputs[n] for n in rows.wide], along) if rows.wide else []
         for n, t in zip(rows.wide, stored, strict=True):
             outputs[n] = t
         return outputs
@@ -121,7 +122,7 @@ def _side_by_side(frame: Frame, rows: RowwiseForm) -> int:
 
 
 def _reduce(
-    frame: Frame, rows: RowwiseForm, stage: Stage, at: Index, room: dict[Instruction, SSAValue], loop: Loop
+    frame: Frame, walk: RowWalk, stage: Stage, at: Index, room: dict[Instruction, SSAValue], loop: Loop
 ) -> None:
     """One loop along a row for the reductions of a stage and the elements it keeps in `room`, which is replaced."""
     code = StageCode(frame.e, [Reducer.in_parts(i, keys=True) for i in stage.reduces], stage.given, (), stage.saved)
@@ -130,10 +131,10 @@ def _reduce(
     start = code.start()
 
     def element(v: Index, carried: Sequence[SSAValue]) -> list[SSAValue]:
-        return code.element((*at, *v), v, room, carried)
+        return code.element(walk.index(frame.e, at, v), v, room, carried)
 
     inits = [*start, *(room[i] for i in stage.saved)]
-    results = reduced(frame.e, code.reducers, rows.row_sizes, inits, element, loop=loop)
+    results = reduced(frame.e, code.reducers, walk.sizes, inits, element, loop=loop)
     room |= zip(stage.saved, results[len(start) :], strict=True)
     code.finish(at, results[: len(start)])
 

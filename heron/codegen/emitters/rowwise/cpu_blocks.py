@@ -20,6 +20,7 @@ from heron.codegen.elemental.reducer import Reducer
 from heron.codegen.emitters.base import Frame
 from heron.codegen.emitters.loops import for_
 from heron.codegen.emitters.partial_sums import Body, reduced
+from heron.codegen.emitters.rowwise.cpu_walk import RowWalk
 from heron.codegen.emitters.rowwise.stage import StageCode
 from heron.codegen.ir.types import scalar_type
 from heron.hlo.facts import calls_function
@@ -52,10 +53,16 @@ class Blocks:
     """
 
     def __init__(
-        self, frame: Frame, rows: RowwiseForm, stages: Sequence[Stage], kept: Sequence[Instruction], block: int
+        self,
+        frame: Frame,
+        rows: RowwiseForm,
+        walk: RowWalk,
+        stages: Sequence[Stage],
+        kept: Sequence[Instruction],
+        block: int,
     ) -> None:
-        self.frame, self.e, self.rows, self.stages, self.block = frame, frame.e, rows, stages, block
-        self.kept = kept
+        self.frame, self.e, self.rows, self.walk = frame, frame.e, rows, walk
+        self.stages, self.kept, self.block = stages, kept, block
         self.tiles: dict[Instruction, SSAValue] = {}
         self.room: dict[Instruction, SSAValue] = {}
 
@@ -68,7 +75,7 @@ class Blocks:
         """A block; the outputs after it."""
         e, rows, outputs = self.e, self.rows, list(carried)
         self.tiles = {i: self._scratch(i) for i in rows.reduces}
-        self.room = {i: self._scratch(i, *rows.row_sizes) for i in self.kept}
+        self.room = {i: self._scratch(i, *self.walk.sizes) for i in self.kept}
         done: list[Instruction] = []
         for stage in self.stages:
             self._reduce(stage, item, done)
@@ -84,13 +91,13 @@ class Blocks:
             at = self._row(item, v[0], done)
 
             def along(w: Index, tensors: Sequence[SSAValue]) -> list[SSAValue]:
-                index = (*at, *w)
+                index = self.walk.index(e, at, w)
                 for i in self.stages[-1].given:
                     e.provide(i, index, e.extract(self.room[i], (*v, *w)))
                 values = [e.value(self.frame.fusion.outputs[n].instruction, index) for n in rows.wide]
                 return [e.insert(value, t, index) for value, t in zip(values, tensors, strict=True)]
 
-            return e.loop(rows.row_sizes, tensors, along)
+            return e.loop(self.walk.sizes, tensors, along)
 
         for which, body in ((rows.narrow, narrow), (rows.wide, wide)):
             if which:
@@ -127,7 +134,7 @@ class Blocks:
 
     def _reduce(self, stage: Stage, item: Expr, done: Sequence[Instruction]) -> None:
         """The reductions of a stage for the rows of a block."""
-        e, rows = self.e, self.rows
+        e = self.e
         code = StageCode(e, [Reducer.in_parts(i, keys=True) for i in stage.reduces], stage.given, (), stage.saved)
         if not code.reducers:
             return
@@ -137,9 +144,9 @@ class Blocks:
             tiles, saved = carried[: len(stage.reduces)], carried[len(stage.reduces) :]
 
             def element(w: Index, values: Sequence[SSAValue]) -> list[SSAValue]:
-                return code.element((*at, *w), (*v, *w), self.room, values)
+                return code.element(self.walk.index(e, at, w), (*v, *w), self.room, values)
 
-            results = reduced(e, code.reducers, rows.row_sizes, [*start, *saved], element)
+            results = reduced(e, code.reducers, self.walk.sizes, [*start, *saved], element)
             code.finish(at, results[: len(start)])
             found = [e.insert(e.value(i, at), t, v) for i, t in zip(stage.reduces, tiles, strict=True)]
             return [*found, *results[len(start) :]]
