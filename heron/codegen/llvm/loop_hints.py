@@ -39,6 +39,10 @@ _MORE = 4
 _HALF = 8
 #: instructions that a loop may be once it is written out, and one of more than few steps for its functions
 _MOST_WRITTEN_OUT, _MOST_OF_FUNCTIONS = 1000, 300
+#: extrema; steps of a loop of them, of integers, that masks are better for; steps that LLVM writes out in another loop
+_INTEGER_EXTREMA = (arith.MaxUIOp, arith.MinUIOp, arith.MaxSIOp, arith.MinSIOp)
+_FLOAT_EXTREMA = (arith.MaximumfOp, arith.MinimumfOp)
+_TWO_VECTORS, _WRITTEN_OUT = 32, 32
 #: the types of floats
 _FLOATS = frozenset(get_args(AnyFloat))
 #: bits of numbers of which a vector has many, and ops for each look-up of one of them that are too few for vectors
@@ -102,6 +106,8 @@ def loop_metadata(e: Emitter, op: Operation, calls: Sequence[str] = (), copies: 
     hints = _long_functions(e, op, copies) if calls and any(map(is_long, calls)) and not scalar else []
     if not hints and is_set(op, "heron.mask_rest") and e.calls is not None and e.calls.has_masks:
         hints = [e.metadata_node(_MASKED)] if len(op.operands) == 3 else []
+    if not (hints or scalar or copies or calls or op.attributes) and _ends_in_part(e, op):
+        hints = [e.metadata_node(_MASKED)]
     if isinstance(unroll, IntegerAttr):
         count = unroll.value.data
         text = f'!"llvm.loop.unroll.count", i32 {count}' if count > 1 else '!"llvm.loop.unroll.disable"'
@@ -120,6 +126,35 @@ def loop_metadata(e: Emitter, op: Operation, calls: Sequence[str] = (), copies: 
     if is_set(op, "heron.parallel"):
         hints.append(e.metadata_node('!"llvm.loop.mustprogress"'))
     return f", !llvm.loop {e.distinct_metadata(', '.join(hints))}" if hints else ""
+
+
+def _ends_in_part(e: Emitter, op: Operation) -> bool:
+    """Whether a short loop leaves so many steps over from whole vectors that its last vector is better a part.
+
+    It combines extrema of integers, or is around one loop that LLVM writes out: steps left over take long in both.
+    """
+    if e.calls is None or not e.calls.has_masks or not isinstance(op, scf.ForOp):
+        return False
+    steps, loops = known_steps(e, op), [o for o in op.regions[0].blocks[0].ops if isinstance(o, scf.ForOp)]
+    around = len(loops) == 1 and len(op.operands) == 3
+    made = _combined(loops[0] if around else op)
+    if made is None or not 0 < steps < (_SHORTER // 2 if around else _TWO_VECTORS):
+        return False
+    lanes = e.calls.width // max(_bits(made.results[0]), 32)
+    left, half = steps % lanes, lanes // 2
+    if not around:
+        return isinstance(made, _INTEGER_EXTREMA) and _bits(made.results[0]) >= 32 and left > half
+    inner, is_extremum = known_steps(e, loops[0]), isinstance(made, _FLOAT_EXTREMA)
+    if not 1 < inner <= _WRITTEN_OUT or not (is_extremum or isinstance(made, arith.AddfOp)) or _reads_narrow_apart(op):
+        return False
+    return left >= _LEFT_OVER if is_extremum and inner > _HALF else left > half
+
+
+def _combined(op: Operation) -> Operation | None:
+    """The op that makes the one value that a loop carries out of what it was."""
+    block = op.regions[0].blocks[0]
+    made = block.last_op.operands[0].owner if len(block.args) == 2 and block.last_op is not None else None
+    return made if isinstance(made, Operation) and block.args[1] in made.operands else None
 
 
 def whole(e: Emitter) -> str:

@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 import heron
 from heron import targets
 from heron.codegen.emit import emit_fusion
+from heron.codegen.llvm.jit import host
 from heron.evaluator import evaluate
 from tests.codegen.run_gpu_kernel import check_sim, ptx
 from tests.codegen.run_kernel import check, root_fusion
@@ -590,6 +591,27 @@ def test_a_few_columns_take_vectors_without_masks(t: str, columns: int) -> None:
     assert masked_store is None and re.search("%[yz]mm", code)
     dtype = {"f32": np.float32, "s32": np.int32, "f64": np.float64, "bf16": ml_dtypes.bfloat16}[t]
     check(source, [RNG.integers(-9, 9, (5, 40, columns)).astype(dtype)], parts=2)
+
+
+@pytest.mark.parametrize(
+    ("shape", "dim", "op", "masked"),
+    [
+        ((40, 7, 31), 1, "add", True), ((40, 7, 31), 1, "maximum", True), ((40, 31, 20), 1, "maximum", True),
+        ((40, 7, 20), 1, "add", False), ((40, 7, 100), 1, "add", False), ((40, 31), 1, "maximum", True),
+        ((40, 24), 1, "maximum", False), ((40, 63), 1, "maximum", False),
+    ],
+)  # fmt: skip
+@pytest.mark.skipif(host().width < 512, reason="the machine has no masks")
+def test_short_loops_that_leave_much_over_end_with_a_part_of_a_vector(
+    shape: tuple[int, ...], dim: int, op: str, masked: bool
+) -> None:
+    """Along columns whose rows are written out, and along a row of an extremum; where few are left, masks cost more."""
+    source = program(shape, [dim], op=op, init="0" if op == "add" else "-inf")
+    text = str(heron.compile(heron.parse(source), "cpu").stage("llvm"))
+    assert ("vectorize.predicate" in text) == masked
+    x = RNG.normal(size=shape).astype(np.float32)
+    x[3, 2] = np.nan
+    check(source, [x], rtol=1e-5, atol=1e-5, parts=3)
 
 
 def test_columns_of_functions_are_masked() -> None:
