@@ -25,6 +25,8 @@ from heron.hlo.product_types import sum_type_of
 
 #: a shorter sum is written as a loop for each element
 MIN_SUMMED = 64
+#: the same where columns lie side by side: LLVM would take vectors along the sum, which gather one of the operands
+MIN_SUMMED_ACROSS = 17
 #: elements of a matrix that caches do not hold
 _LARGE = 1 << 20
 
@@ -51,12 +53,12 @@ def as_reduction(fusion: Fusion) -> Fusion:
     summed = tuple(dot.lhs_contracting_dims or ()), tuple(dot.rhs_contracting_dims or ())
     batch = tuple(dot.lhs_batch_dims or ()), tuple(dot.rhs_batch_dims or ())
     count = prod(lhs[d] for d in summed[0])
-    if count < MIN_SUMMED or not dot.shape.num_elements:
+    last = bool(rhs) and len(rhs) - 1 in summed[1]
+    if count < (MIN_SUMMED if last else MIN_SUMMED_ACROSS) or not dot.shape.num_elements:
         return fusion
     free = [
         [d for d in range(len(dims)) if d not in summed[n] and d not in batch[n]] for n, dims in enumerate((lhs, rhs))
     ]
-    last = bool(rhs) and len(rhs) - 1 in summed[1]
     places, sums = _places(batch, summed, free, last)
     sizes = [0] * (len(batch[0]) + len(free[0]) + len(free[1]) + len(sums))
     for dims, at in zip((lhs, rhs), places, strict=True):

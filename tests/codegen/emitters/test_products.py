@@ -30,6 +30,7 @@ FORMS = [
         "3,5,80", "3,80,9", "3,5,9",
         "lhs_batch_dims={0}, rhs_batch_dims={0}, lhs_contracting_dims={2}, rhs_contracting_dims={1}", "columns",
     ),
+    ("6,20", "20,31", "6,31", PLAIN, "columns"),
     ("4,10,8", "8,10,6", "4,6", "lhs_contracting_dims={1,2}, rhs_contracting_dims={1,0}", "columns in registers"),
 ]  # fmt: skip
 
@@ -50,7 +51,12 @@ def test_types(t: str) -> None:
     check(program(t, "6,96", "96,20", f"{t}[6,20]", PLAIN), inputs, rtol=1e-6)
 
 
-def test_a_short_sum_is_a_loop() -> None:
-    text = program("s8", "5,7", "7,6", "s32[5,6]", PLAIN)
+@pytest.mark.parametrize(
+    ("lhs", "rhs", "dims"),
+    [((5, 7), (7, 6), PLAIN), ((5, 60), (6, 60), "lhs_contracting_dims={1}, rhs_contracting_dims={1}")],
+)
+def test_a_short_sum_is_a_loop(lhs: tuple[int, int], rhs: tuple[int, int], dims: str) -> None:
+    """Up to a longer one where both operands lie along it: their elements are read side by side."""
+    text = program("s8", ",".join(map(str, lhs)), ",".join(map(str, rhs)), "s32[5,6]", dims)
     assert emit_fusion(root_fusion(text), "k", targets.get("cpu")).emitter == "loop"
-    check(text, [RNG.integers(-9, 9, s).astype(np.int8) for s in ((5, 7), (7, 6))])
+    check(text, [RNG.integers(-9, 9, s).astype(np.int8) for s in (lhs, rhs)])
