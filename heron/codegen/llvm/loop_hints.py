@@ -106,7 +106,7 @@ def loop_metadata(e: Emitter, op: Operation, calls: Sequence[str] = (), copies: 
     hints = _long_functions(e, op, copies) if calls and any(map(is_long, calls)) and not scalar else []
     if not hints and is_set(op, "heron.mask_rest") and e.calls is not None and e.calls.has_masks:
         hints = [e.metadata_node(_MASKED)] if len(op.operands) == 3 else []
-    if not (hints or scalar or copies or calls or op.attributes) and _ends_in_part(e, op):
+    if not (hints or scalar or copies or op.attributes) and _ends_in_part(e, op, bool(calls)):
         hints = [e.metadata_node(_MASKED)]
     if isinstance(unroll, IntegerAttr):
         count = unroll.value.data
@@ -128,14 +128,17 @@ def loop_metadata(e: Emitter, op: Operation, calls: Sequence[str] = (), copies: 
     return f", !llvm.loop {e.distinct_metadata(', '.join(hints))}" if hints else ""
 
 
-def _ends_in_part(e: Emitter, op: Operation) -> bool:
+def _ends_in_part(e: Emitter, op: Operation, is_rounded: bool) -> bool:
     """Whether a short loop leaves so many steps over from whole vectors that its last vector is better a part.
 
-    It combines extrema of integers, or is around one loop that LLVM writes out: steps left over take long in both.
+    It combines extrema of integers, or is around one loop that LLVM writes out: steps left over take long in both. Or
+    it accumulates nothing. ``is_rounded``: it calls functions, such as those that round to 16 bits.
     """
     if e.calls is None or not e.calls.has_masks or not isinstance(op, scf.ForOp):
         return False
     steps, loops = known_steps(e, op), [o for o in op.regions[0].blocks[0].ops if isinstance(o, scf.ForOp)]
+    if not loops and len(op.operands) == 3:
+        return _stores_part(op, steps, e.calls.width, is_rounded)
     around = len(loops) == 1 and len(op.operands) == 3
     made = _combined(loops[0] if around else op)
     if made is None or not 0 < steps < (_SHORTER // 2 if around else _TWO_VECTORS):
@@ -148,6 +151,21 @@ def _ends_in_part(e: Emitter, op: Operation) -> bool:
     if not 1 < inner <= _WRITTEN_OUT or not (is_extremum or isinstance(made, arith.AddfOp)) or _reads_narrow_apart(op):
         return False
     return left >= _LEFT_OVER if is_extremum and inner > _HALF else left > half
+
+
+def _stores_part(op: Operation, steps: int, width: int, is_rounded: bool) -> bool:
+    """The same of a loop that reads and writes numbers side by side: of a few vectors, and of any of narrow numbers, of
+    which LLVM does more one by one."""
+    inside = [o for o in ops_within(op) if isinstance(o, llvm.LoadOp | llvm.StoreOp)]
+    stored = [o for o in inside if isinstance(o, llvm.StoreOp)]
+    if not stored or any(_is_apart(o.operands[isinstance(o, llvm.StoreOp)], op) for o in inside):
+        return False
+    bits = max(_bits(o.operands[0] if isinstance(o, llvm.StoreOp) else o.results[0]) for o in inside)
+    if bits >= 32:
+        lanes = width // bits
+        return 0 < steps < _TWO_VECTORS and steps % lanes * 4 >= lanes * 3
+    most = _SHORTER // 2 if is_rounded else width // bits
+    return 0 < steps < most and steps % 16 > 8
 
 
 def _combined(op: Operation) -> Operation | None:

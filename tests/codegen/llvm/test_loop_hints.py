@@ -1,0 +1,46 @@
+"""Short loops that accumulate nothing: whether the last vector is a part of one, and their values."""
+
+from __future__ import annotations
+
+import ml_dtypes
+import numpy as np
+import pytest
+
+import heron
+from heron.codegen.llvm.jit import host
+
+RNG = np.random.default_rng(3)
+DTYPES = {"f32": np.float32, "f64": np.float64, "bf16": ml_dtypes.bfloat16, "s8": np.int8, "s32": np.int32}
+BIAS = """HloModule m
+ENTRY e {{
+  x = {t}[40,{n}] parameter(0)
+  b = {t}[{n}] parameter(1)
+  w = {t}[40,{n}] broadcast(b), dimensions={{1}}
+  {turned}
+  y = {t}[40,{n}] multiply({left}, w)
+  ROOT r = {t}[40,{n}] add(y, x)
+}}"""
+
+
+def bias(t: str, n: int, is_turned: bool) -> str:
+    turned = f"v = {t}[40,{n}] reverse(x), dimensions={{1}}" if is_turned else ""
+    return BIAS.format(t=t, n=n, turned=turned, left="v" if is_turned else "x")
+
+
+@pytest.mark.parametrize(
+    ("t", "n", "is_turned", "masked"),
+    [
+        ("f32", 31, False, True), ("s32", 28, False, True), ("f64", 31, False, True), ("bf16", 45, False, True),
+        ("s8", 60, False, True), ("f32", 25, False, False), ("f64", 28, False, False), ("f32", 45, False, False),
+        ("bf16", 48, False, False), ("f32", 31, True, False),
+    ],
+)  # fmt: skip
+@pytest.mark.skipif(host().width < 512, reason="the machine has no masks")
+def test_a_loop_ends_with_a_part_of_a_vector_where_much_is_left_over(
+    t: str, n: int, is_turned: bool, masked: bool
+) -> None:
+    """More of narrow numbers, which LLVM does one by one; not where a vector would be turned round under its mask."""
+    program = heron.compile(heron.parse(bias(t, n, is_turned)), "cpu")
+    assert ("vectorize.predicate" in str(program.stage("llvm"))) == masked
+    x, b = (RNG.integers(-9, 9, s).astype(DTYPES[t]) for s in ((40, n), (n,)))
+    np.testing.assert_array_equal(program.run([x, b])[0], (x[:, ::-1] if is_turned else x) * b + x)
