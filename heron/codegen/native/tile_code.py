@@ -71,7 +71,7 @@ def cut_for(innermost: int, products: int) -> Cut:
     """The loop in which to cut sums of so many products, where the innermost loop has so many."""
     if products < 2 * PARTIAL:
         return Cut.NONE
-    return Cut.INNERMOST if innermost >= 2 * PARTIAL else Cut.STEPS
+    return Cut.INNERMOST if innermost >= PARTIAL else Cut.STEPS
 
 
 @dataclass(frozen=True, slots=True)
