@@ -79,7 +79,7 @@ def single_op(start: Instruction) -> Instruction | None:
     if c is None or c.root.has(Trait.GIVEN) or len(c) != len(c.root.operands) + 1:
         return None
     numbers = [o.attrs.get("number") for o in c.root.operands]
-    if c.root.control_predecessors or numbers != list(range(len(numbers))):
+    if c.root.control_predecessors or numbers != list(range(len(start.operands))):
         return None
     if any(c.root.opcode + suffix in REGISTRY for suffix in ("-start", "-done")):  # an op of that name would be read
         return None

@@ -213,6 +213,16 @@ def test_an_async_op_whose_short_spelling_is_another_op(opcode: str) -> None:
     assert difference(parse(printed), parse(text)) is None
 
 
+def test_async_start_without_its_operands_is_spelled_out() -> None:
+    """It does not verify, but is read again as it was."""
+    text = (
+        "HloModule m\nw {\n p = f32[4] parameter(0)\n ROOT r = f32[4] negate(p)\n}\nENTRY e {\n"
+        " s = ((f32[4]), f32[4], u32[]) async-start(), calls=w\n ROOT d = f32[4] async-done(s)\n}\n"
+    )
+    printed = print_module(parse(text))
+    assert "async-start(), calls=%w" in printed and print_module(parse(printed)) == printed
+
+
 def test_minus_zero_keeps_its_sign() -> None:
     text = entry("a = f32[3] constant({-0, 0, -0.0})\n b = c64[] constant((-0, -0))")
     assert "{-0, 0, -0}" in print_module(parse(text)) and "(-0, -0)" in print_module(parse(text))
