@@ -24,7 +24,8 @@ from heron.analysis.indexing.expr import Const, dims
 from heron.analysis.indexing.hlo_maps import Index, delinearize, linearize
 from heron.codegen.elemental.dynamic import update_starts
 from heron.codegen.emitters.base import Emitter, Frame
-from heron.codegen.emitters.loops import Body, GpuPlan, Part, cpu_loops, gpu_loops, gpu_parts, plan_cpu, plan_gpu
+from heron.codegen.emitters.cpu_plan import plan_cpu
+from heron.codegen.emitters.loops import Body, GpuPlan, Part, cpu_loops, gpu_loops, gpu_parts, plan_gpu
 from heron.codegen.kernel import Kernel, Launch
 from heron.hlo.ir.instruction import Instruction
 from heron.targets import Target

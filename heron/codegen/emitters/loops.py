@@ -22,6 +22,7 @@ from heron.analysis.indexing.hlo_maps import Index, delinearize
 from heron.analysis.indexing.map import IndexingMap, Var
 from heron.codegen.elemental import FunctionEmitter
 from heron.codegen.emitters.base import Frame
+from heron.codegen.emitters.cpu_plan import CpuPlan
 from heron.codegen.ir.types import INDEX
 from heron.codegen.kernel import Launch
 from heron.hlo.facts import is_given
@@ -32,10 +33,6 @@ from heron.targets import WARP, Target
 #: emits the body at an index: takes the index and the carried tensors, gives the tensors after it
 Body: TypeAlias = Callable[[Index, Sequence[SSAValue]], Sequence[SSAValue]]
 
-#: work items a CPU kernel should offer when it is large, so that threads can share it
-_WANTED_ITEMS = 64
-_LARGE = 1 << 16
-_SHORTEST_ROW = 512
 #: elements of a work item so few that a division for each item counts, and items in a row that are worth a loop
 _SHORT, _LONG = 32, 32
 #: elements of loops in each other that are written out, of kernels of so many instructions
@@ -45,57 +42,6 @@ WARPS_PER_BLOCK = 4
 
 
 # -- CPU ---------------------------------------------------------------------------------------------------------------
-
-
-@dataclass(frozen=True, slots=True)
-class CpuPlan:
-    """``runs`` of dimensions, one loop each; the work items walk the first ``whole`` of them, and parts of ``chunk``
-    of the next one unless that is 0. ``items``: how many there are.
-    """
-
-    sizes: tuple[int, ...]
-    runs: tuple[tuple[int, ...], ...]
-    items: int
-    chunk: int = 0
-    whole: int = 1
-
-
-def plan_cpu(sizes: Sequence[int], runs: Sequence[Sequence[int]], parts: int = 0) -> CpuPlan:
-    """Enough work items to share out, with inner loops as long as may be; ``parts`` see `Fusion`."""
-    lengths = [prod(sizes[d] for d in run) for run in runs]
-    items = lengths[0] if lengths else 1
-    shape, kept = tuple(sizes), tuple(tuple(run) for run in runs)
-    if parts:
-        return _plan_parts(shape, kept, lengths, parts)
-    if len(lengths) < 2 or items >= _WANTED_ITEMS or prod(lengths) < _LARGE:
-        return CpuPlan(shape, kept, items)
-    if len(lengths) > 2:
-        return CpuPlan(shape, kept, items * lengths[1], whole=2)
-    chunk = _chunk(lengths[1], -(-_WANTED_ITEMS // items))
-    return CpuPlan(shape, kept, items * (lengths[1] // chunk), chunk if chunk < lengths[1] else 0)
-
-
-def _plan_parts(
-    sizes: tuple[int, ...], runs: tuple[tuple[int, ...], ...], lengths: Sequence[int], parts: int
-) -> CpuPlan:
-    """A work item for each of as many equal parts; for each element where no loop ends with a part."""
-    done = 1
-    for n, length in enumerate(lengths):
-        if done == parts:
-            return CpuPlan(sizes, runs, parts, whole=n)
-        left, rest = divmod(parts, done)
-        if not rest and left < length and length % left == 0:
-            return CpuPlan(sizes, runs, parts, length // left, n)
-        done *= length
-    return CpuPlan(sizes, runs, done, whole=len(lengths))
-
-
-def _chunk(length: int, parts: int) -> int:
-    """The longest divisor of `length` that gives `parts` parts, if that is no shorter than a row should be."""
-    for n in range(parts, max(parts, length // _SHORTEST_ROW) + 1):
-        if length % n == 0 and length // n >= _SHORTEST_ROW:
-            return length // n
-    return length
 
 
 def cpu_loops(
@@ -129,10 +75,12 @@ def cpu_loops(
 
         return e.loop(inner[:loops], carried, few) if loops else few((), carried)
 
-    if len(heads) > 1 and heads[-1] >= _LONG and prod(inner) <= _SHORT:
+    if not plan.by_parts and len(heads) > 1 and heads[-1] >= _LONG and prod(inner) <= _SHORT:
         return _item_rows(entry, heads, first_item, total, inits, work)
 
     def of_item(item: Expr, carried: Sequence[SSAValue]) -> Sequence[SSAValue]:
+        if plan.by_parts:
+            return work(delinearize(item, heads[::-1])[::-1], carried)
         return work(delinearize(item, heads) if len(heads) > 1 else (item,) if heads else (), carried)
 
     return item_loop(entry, plan.items, first_item, total, inits, of_item)

@@ -17,15 +17,14 @@ from heron.analysis.fusion.output_boxes import Piece
 from heron.analysis.indexing.expr import Const
 from heron.analysis.indexing.hlo_maps import Index, memory_sizes, to_memory
 from heron.codegen.emitters.base import Frame
+from heron.codegen.emitters.cpu_plan import CpuPlan, plan_space
 from heron.codegen.emitters.loops import (
     Body,
-    CpuPlan,
     GpuPlan,
     Part,
     cpu_loops,
     gpu_loops,
     gpu_parts,
-    plan_cpu,
     plan_gpu,
 )
 from heron.codegen.kernel import Kernel, Launch
@@ -46,7 +45,7 @@ def plan_piece(frame: Frame, piece: Piece, *beside: Piece) -> tuple[Space, CpuPl
     """The loops of a piece on the CPU, and of those `beside` it."""
     outputs = [frame.fusion.outputs[n] for n in piece.members]
     space = output_space(outputs, piece.shape, frame.kernel.partition, piece.index, *(p.index for p in beside))
-    return space, plan_cpu(space.sizes, space.runs, frame.fusion.parts)
+    return space, plan_space(space, frame.fusion.parts)
 
 
 def emit_beside(frame: Frame, pieces: Sequence[Piece], emitter: str, notes: Mapping[str, str] = NO_NOTES) -> Kernel:

@@ -14,7 +14,8 @@ from heron.analysis.fusion.fusion import as_fusion
 from heron.analysis.fusion.loop_space import Space, output_space
 from heron.analysis.fusion.partition import partition
 from heron.codegen.emit import emit_fusion
-from heron.codegen.emitters.loops import plan_cpu, plan_gpu
+from heron.codegen.emitters.cpu_plan import plan_cpu
+from heron.codegen.emitters.loops import plan_gpu
 from heron.codegen.kernel import Kernel
 from heron.codegen.transforms import pipeline
 from heron.codegen.transforms.options import TransformOptions
@@ -265,7 +266,29 @@ def test_vectors_of_every_type(t: str) -> None:
 )  # fmt: skip
 @pytest.mark.parametrize("parts", [1, 3])
 def test_rows_of_short_items(shapes: list[str], body: str, copies: int, parts: int) -> None:
-    """The place in a row is a loop's variable, no remainder, and short loops in each other are written out."""
+    """The place in a row is a loop's variable, no remainder, and short loops in each other are written out.
+
+    Where short rows follow each other that read neighbours, work items are parts of rows: there a remainder is rare.
+    """
     kernel = str(emitted("cpu", shapes, body).module)
-    assert " mod " not in kernel and kernel.count("tensor.insert") == copies
+    by_parts = "transpose" in body
+    assert (" mod " in kernel) == by_parts and kernel.count("tensor.insert") == copies
     check(source(shapes, body), [array(s) for s in shapes], parts=parts)
+
+
+@pytest.mark.parametrize(
+    ("shape", "body", "items"),
+    [
+        # coordinates of points: a row of 4096 of each, of which 512 are near
+        ("f64[4096,3]", "ROOT r = f64[3,4096] transpose(p0), dimensions={1,0}", 3 * 8),
+        ("f32[64,64,3]", "ROOT r = f32[3,64,64] transpose(p0), dimensions={2,0,1}", 3 * 4),
+        # so few are in the cache anyway, and of a prime number there are no equal parts
+        ("f64[512,3]", "ROOT r = f64[3,512] transpose(p0), dimensions={1,0}", 3),
+        ("f64[4099,3]", "ROOT r = f64[3,4099] transpose(p0), dimensions={1,0}", 3),
+        # rows that are read one after the other have no neighbours in common
+        ("f64[3,4096]", "ROOT r = f64[3,4096] negate(p0)", 3 * 4096),
+    ],
+)
+def test_neighbours_are_read_while_they_are_in_the_cache(shape: str, body: str, items: int) -> None:
+    assert emitted("cpu", [shape], body).launch.work_items == items
+    check(source([shape], body), [array(shape).astype(shape[:3].replace("f", "float"))], parts=5)

@@ -23,7 +23,8 @@ from heron.analysis.indexing.hlo_maps import Index, to_memory
 from heron.analysis.indexing.map import Constraint
 from heron.codegen.elemental.values import Value
 from heron.codegen.emitters.base import Frame
-from heron.codegen.emitters.loops import CpuPlan, cpu_loops, item_loop, plan_cpu
+from heron.codegen.emitters.cpu_plan import CpuPlan, plan_space
+from heron.codegen.emitters.loops import cpu_loops, item_loop
 from heron.codegen.emitters.output_boxes import elements, store
 from heron.codegen.ir.dialects.xla_gpu import TransposeBlockOp
 from heron.codegen.ir.types import scalar_type
@@ -43,7 +44,7 @@ def emit(frame: Frame, form: TransposeForm) -> Kernel:
             plans.append(_Tiles(frame, form.tilings[shape], outputs))
         else:
             space = output_space(outputs, shape, form.partition)
-            plans.append((space, plan_cpu(space.sizes, space.runs)))
+            plans.append((space, plan_space(space)))
     tiled = [plan for plan in plans if isinstance(plan, _Tiles)]
     total = sum(plan.items if isinstance(plan, _Tiles) else plan[1].items for plan in plans)
     first = 0
