@@ -5,25 +5,29 @@ other concatenations along the same dimension need no branch there either. Pads 
 the same way: every second position, say, is a piece.
 
 On a CPU one loop stores an element of each piece where these lie beside each other in memory, as coordinates of points
-do. LLVM brings such elements together in vectors; a loop for each piece would store every third element, say.
+do. LLVM brings such elements together in vectors; a loop for each piece would store every third element, say. The
+matrices that nested concatenations make of numbers are such rows, too.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from itertools import product
 
 from heron.analysis.cost.code_size import CPU_CODE, op_code
 from heron.analysis.fusion.cuts import Cuts, above_joints
 from heron.analysis.fusion.fusion import Fusion
+from heron.analysis.fusion.joined_rows import JoinedRow, joined_row
 from heron.analysis.fusion.output_boxes import Piece
 from heron.analysis.indexing.hlo_maps import memory_order
 from heron.codegen.emitters import output_boxes
 from heron.codegen.emitters.base import Emitter, Frame
 from heron.codegen.kernel import Kernel
+from heron.hlo.ir.instruction import Instruction
 from heron.hlo.ir.shape import array
 
-#: pieces whose elements a CPU's loop stores beside each other; LLVM makes vectors of stores of up to so many
-MOST_BESIDE = 8
+#: pieces whose elements a CPU's loop stores beside each other: LLVM makes vectors of stores of up to so many
+MOST_STORES = 8
 #: LLVM instructions of such a loop, at most
 MOST_CODE = 800.0
 #: rows that are worth code for each of their elements where pieces are longer than one
@@ -61,6 +65,16 @@ def _pieces(fusion: Fusion, boxes: Sequence[range], cuts: Cuts) -> list[Piece]:
 
 def _beside(fusion: Fusion, cuts: Cuts) -> list[Piece]:
     """Pieces of which one element each, one beside the other in memory, are a row of few elements; else none."""
+    row = joined_row(fusion)
+    elements = [] if row is None or _code(fusion, row.times) > MOST_CODE else _elements(fusion, row)
+    if 0 < len(elements) <= MOST_STORES:
+        return elements
+    boxes = _boxes_beside(fusion, cuts)
+    return _pieces(fusion, boxes, cuts) if boxes else elements
+
+
+def _boxes_beside(fusion: Fusion, cuts: Cuts) -> Sequence[range]:
+    """The same along the dimension that is cut, where it is short."""
     whole, d = fusion.outputs[0].shape, cuts.dimension
     order = memory_order(whole)
     if not whole.num_elements or any(whole.dims[k] > 1 for k in order[list(order).index(d) + 1 :]):
@@ -68,14 +82,20 @@ def _beside(fusion: Fusion, cuts: Cuts) -> list[Piece]:
     boxes, size = cuts.boxes, whole.dims[d]
     by_turns = cuts.step == len(boxes) and len({len(box) for box in boxes}) == 1
     if not by_turns and size != len(boxes):
-        is_row = size <= MOST_BESIDE and whole.num_elements >= size * MIN_ROWS
+        is_row = size <= MOST_STORES and whole.num_elements >= size * MIN_ROWS
         boxes = [range(k, k + 1) for k in range(size)] if is_row else []
-    if not 1 < len(boxes) <= MOST_BESIDE or _code(fusion, len(boxes)) > MOST_CODE:
-        return []
-    return _pieces(fusion, boxes, cuts)
+    times = dict.fromkeys(above_joints(o.instruction for o in fusion.outputs), len(boxes))
+    return boxes if 1 < len(boxes) <= MOST_STORES and _code(fusion, times) <= MOST_CODE else []
 
 
-def _code(fusion: Fusion, count: int) -> float:
-    """LLVM instructions of a loop that stores so many elements: with what they share as often."""
-    shared = above_joints(o.instruction for o in fusion.outputs)
-    return sum(op_code(i, CPU_CODE) * (count if i in shared else 1) for i in fusion.computation.instructions)
+def _elements(fusion: Fusion, row: JoinedRow) -> list[Piece]:
+    """A piece for each element of a row."""
+    whole, members = fusion.outputs[0].shape, tuple(range(len(fusion.outputs)))
+    outer, inner = whole.dims[: row.first], whole.dims[row.first :]
+    shape = array(whole.element_type, (*outer, *(1 for _ in inner)), whole.layout)
+    return [Piece(shape, members, whole, (*(0 for _ in outer), *place)) for place in product(*map(range, inner))]
+
+
+def _code(fusion: Fusion, times: Mapping[Instruction, int]) -> float:
+    """LLVM instructions of a loop that computes some instructions several times."""
+    return sum(op_code(i, CPU_CODE) * times.get(i, 1) for i in fusion.computation.instructions)

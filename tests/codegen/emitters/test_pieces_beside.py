@@ -86,12 +86,19 @@ def _stacked(n: int, count: int) -> str:
     return "\n".join([*views, f" ROOT r = f32[{n},{count}] concatenate({names}), dimensions={{1}}"])
 
 
-def test_many_operands_have_loops_of_their_own() -> None:
-    """LLVM makes vectors of stores of up to eight."""
-    shapes, body = ["f32[40]"] * 9, _stacked(40, 9)
+@pytest.mark.parametrize("count", [9, 40, 64])
+def test_many_operands_share_a_loop(count: int) -> None:
+    shapes, body = [f"f32[{count + 3}]"] * count, _stacked(count + 3, count)
     kernel = emit_fusion(root_fusion(source(shapes, body)), "k", targets.get("cpu"))
-    assert kernel.notes["loops"].count("+") == 8
-    check(source(shapes, body), [array(s) for s in shapes])
+    assert "+" not in kernel.notes["loops"] and str(kernel.module).count("scf.for") == 1
+    check(source(shapes, body), [array(s) for s in shapes], parts=3)
+
+
+def test_more_have_loops_of_their_own() -> None:
+    shapes, body = ["f32[20]"] * 33, _stacked(20, 33)
+    twice = body.replace("ROOT r", "c").replace("r =", "c =")
+    body = f"{twice}\n ROOT r = f32[20,66] concatenate(c, c), dimensions={{1}}"
+    check(source(shapes, body), [array(s) for s in shapes], parts=3)
 
 
 @settings(max_examples=10, derandomize=True)
