@@ -6,7 +6,8 @@ the same way: every second position, say, is a piece.
 
 On a CPU one loop stores an element of each piece where these lie beside each other in memory, as coordinates of points
 do. LLVM brings such elements together in vectors; a loop for each piece would store every third element, say. The
-matrices that nested concatenations make of numbers are such rows, too.
+matrices that nested concatenations make of numbers are such rows, too. Short rows of longer pieces are one loop, which
+`split-loops` cuts where operands meet: loops for each piece would go over the output again and again.
 """
 
 from __future__ import annotations
@@ -18,7 +19,7 @@ from heron.analysis.cost.code_size import CPU_CODE, op_code
 from heron.analysis.fusion.cuts import Cuts, above_joints
 from heron.analysis.fusion.fusion import Fusion
 from heron.analysis.fusion.joined_rows import JoinedRow, joined_row
-from heron.analysis.fusion.output_boxes import Piece
+from heron.analysis.fusion.output_boxes import Piece, piece_of
 from heron.analysis.indexing.hlo_maps import memory_order
 from heron.codegen.emitters import output_boxes
 from heron.codegen.emitters.base import Emitter, Frame
@@ -30,6 +31,11 @@ from heron.hlo.ir.shape import array
 MOST_STORES = 8
 #: LLVM instructions of such a loop, at most
 MOST_CODE = 800.0
+#: elements of rows that are better done part by part than all rows for each part; longer parts are copied at once
+MAX_ROW = 128
+#: LLVM instructions that all parts of a row together may have for what is computed of it, and not copied; none beside
+#: padding, whose elements are few
+MOST_COMPUTED = 48.0
 #: rows that are worth code for each of their elements where pieces are longer than one
 MIN_ROWS = 16
 
@@ -41,7 +47,7 @@ class ConcatenateEmitter(Emitter[Cuts]):
 
     def emit_cpu(self, frame: Frame, form: Cuts) -> list[Kernel]:
         beside = _beside(frame.fusion, form)
-        pieces = beside or _pieces(frame.fusion, form.boxes, form)
+        pieces = beside or _rows(frame.fusion, form) or _pieces(frame.fusion, form.boxes, form)
         emit = output_boxes.emit_beside if beside else output_boxes.emit_cpu
         return [emit(frame, pieces, self.kind, {"pieces": str(len(pieces))})]
 
@@ -61,6 +67,21 @@ def _pieces(fusion: Fusion, boxes: Sequence[range], cuts: Cuts) -> list[Piece]:
         is_edge = cuts.at_edges and len(box) < whole.dims[d] // 4
         pieces.append(Piece(array(whole.element_type, dims, whole.layout), members, whole, start, steps, is_edge))
     return pieces
+
+
+def _rows(fusion: Fusion, cuts: Cuts) -> list[Piece]:
+    """One piece, all of the outputs, where their rows are cut and short; else none, as for edges of windows, whose
+    sums have a loop of their own."""
+    whole = fusion.outputs[0].shape
+    if any(i.opcode == "reduce-window" for i in fusion.computation.instructions):
+        return []
+    row = whole.dims[cuts.dimension]
+    in_rows = {memory_order(o.shape)[-1] for o in fusion.outputs} == {cuts.dimension}
+    if cuts.step > 1 or not in_rows or not row < whole.num_elements or row > MAX_ROW or fusion.parts:
+        return []
+    computed = sum(op_code(i, CPU_CODE) for i in above_joints(o.instruction for o in fusion.outputs))
+    most = 0.0 if cuts.at_edges else MOST_COMPUTED
+    return [piece_of(fusion, range(len(fusion.outputs)))] if computed * len(cuts.boxes) <= most else []
 
 
 def _beside(fusion: Fusion, cuts: Cuts) -> list[Piece]:

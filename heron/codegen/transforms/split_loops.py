@@ -36,8 +36,10 @@ from heron.codegen.transforms import simplify_arith
 from heron.codegen.transforms.lib.buffers import byte_size
 from heron.codegen.transforms.options import TransformOptions
 
-#: iterations that are worth several loops, the most borders, and ops in all copies of a loop
-MIN_ROUNDS, MAX_BORDERS, MAX_OPS = 32, 4, 1000
+#: the most borders, and ops in all copies of a loop
+MAX_BORDERS, MAX_OPS = 7, 1000
+#: rounds that are so few that each loop takes about as long as the whole, and ops outside of branches in all of them
+FEW, MAX_SHARED = 32, 64
 #: bits of numbers that are read under masks without a loss
 WIDE = 32
 #: rounds below which a part of a vector is no small part of a loop
@@ -89,7 +91,8 @@ def _overwritten(function: FuncOp) -> set[SSAValue]:
 def _split(loop: scf.ForOp, constants: Constants, overwritten: set[SSAValue]) -> bool:
     body = loop.body.block
     inside = ops_within(loop)[1:]
-    if scf.ForOp in map(type, inside) or _rounds(loop) < MIN_ROUNDS:
+    rounds = _rounds(loop)
+    if scf.ForOp in map(type, inside) or not rounds:
         return False
     ifs = [op for op in inside if type(op) is scf.IfOp and _wants(op)]
     tests = _tests(body, ifs)
@@ -100,7 +103,10 @@ def _split(loop: scf.ForOp, constants: Constants, overwritten: set[SSAValue]) ->
     low, high = (None if most.operands else constant_value(v) for v in (loop.lb, loop.ub))
     least, last = -inf if low is None else low, inf if high is None else high
     borders = sorted({t.border for t in tests if least < t.border < last})
-    if len(borders) > MAX_BORDERS or len(inside) * (len(borders) + 1) > MAX_OPS:
+    loops = len(borders) + 1
+    if loops >= rounds or loops > MAX_BORDERS + 1 or len(inside) * loops > MAX_OPS:
+        return False
+    if rounds < FEW and (len(inside) - len(_inside_of(ifs))) * loops > MAX_SHARED:
         return False
     block = loop.parent
     assert block is not None
@@ -113,6 +119,10 @@ def _split(loop: scf.ForOp, constants: Constants, overwritten: set[SSAValue]) ->
     ends = [*(builder.op(arith.MinSIOp, end, loop.ub) for end in ends), loop.ub]
     _copies(loop, builder, tests, [least, *borders], ends)
     return True
+
+
+def _inside_of(ifs: Sequence[scf.IfOp]) -> set[Operation]:
+    return {i for op in ifs for i in ops_within(op)}
 
 
 def _copies(
@@ -152,8 +162,8 @@ def _rounds(loop: scf.ForOp) -> int:
 
 
 def _wants(op: scf.IfOp) -> bool:
-    """Whether a loop for each branch is better than vectors under masks: where both branches read memory, or numbers
-    that are small. A single branch is read under a mask as fast as without one."""
+    """Whether a loop for each branch is better than long vectors under masks: where both branches read memory, or
+    numbers that are small. A single branch is read under a mask as fast as without one."""
     read = [{type(i) for i in _within(region)} & _READS for region in op.regions]
     if not any(read):
         return False

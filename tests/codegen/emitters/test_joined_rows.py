@@ -13,6 +13,8 @@ from heron import targets
 from heron.analysis.fusion.fusion import Fusion, fusion_of
 from heron.analysis.fusion.joined_rows import joined_row
 from heron.codegen.emit import emit_fusion
+from heron.codegen.transforms import pipeline
+from heron.codegen.transforms.options import TransformOptions
 from tests.codegen.run_kernel import check, root_fusion
 from tests.codegen.test_elemental_indexing import array, source
 
@@ -62,6 +64,13 @@ def test_one_loop_stores_a_row() -> None:
     ir = _emitted(ROTATION)
     assert "scf.if" not in ir and ir.count("tensor.insert") == 9
     assert ir.count("math.sin") <= 1 and ir.count("math.cos") <= 1
+
+
+def test_rows_of_one_operand_are_copied() -> None:
+    """Each row has a loop for each part of it; the padding of the last is a mask."""
+    assert joined_row(_fusion(BORDER)) is None
+    kernel = emit_fusion(root_fusion(source(*BORDER)), "k", targets.get("cpu"))
+    assert str(pipeline.run(kernel.module, TransformOptions())).count("scf.if") == 1
 
 
 def test_rows_that_are_joined_themselves_are_no_rows() -> None:

@@ -68,15 +68,23 @@ def test_a_loop_for_each_side(case: tuple[list[str], str], loops: int, shift: in
     check(source(shapes, body), [values(s, shift) for s in shapes], parts=3)
 
 
-def test_short_loops_and_many_borders_stay() -> None:
+@pytest.mark.parametrize("rounds, stays", [(2, True), (3, False), (8, False)])
+def test_loops_for_each_round_are_no_gain(rounds: int, stays: bool) -> None:
     shapes, body = ROLL
-    short = [s.replace("70", "8") for s in shapes], body.replace("70", "8").replace("140", "16")
-    assert "scf.if" in split(*short)
-    names = ", ".join(f"p{n}" for n in range(7))
+    short = (
+        [s.replace("70", str(rounds)) for s in shapes],
+        body.replace("140", str(2 * rounds)).replace("70", str(rounds)),
+    )
+    assert ("scf.if" in split(*short)) == stays
+    check(source(*short), [values(s, 1) for s in short[0]], parts=2)
+
+
+def test_many_borders_stay() -> None:
+    names = ", ".join(f"p{n}" for n in range(9))
     many = (
-        ["f32[4,9]"] * 7 + ["s32[]"],
+        ["f32[4,7]"] * 9 + ["s32[]"],
         f"c = f32[4,63] concatenate({names}), dimensions={{1}}\n z = s32[] constant(0)\n"
-        " d = f32[4,60] dynamic-slice(c, z, p7), dynamic_slice_sizes={4,60}\n ROOT r = f32[4,60] negate(d)",
+        " d = f32[4,60] dynamic-slice(c, z, p9), dynamic_slice_sizes={4,60}\n ROOT r = f32[4,60] negate(d)",
     )
     assert "scf.if" in split(*many)
     check(source(*many), [values(s, 2) for s in many[0]])
@@ -133,7 +141,7 @@ def test_branches_that_write() -> None:
     check(source(shapes, body), [array(s) for s in shapes])
 
 
-@pytest.mark.parametrize("size, splits", [(20, False), (400, True)])
+@pytest.mark.parametrize("size, splits", [(2, False), (20, True), (400, True)])
 def test_loops_over_work_items(size: int, splits: bool) -> None:
     """Their bounds are known when they run; how many there are at most, their indices tell."""
     body = (
