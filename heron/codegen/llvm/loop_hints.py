@@ -25,6 +25,8 @@ _BORDER = 4
 _DEPTH = 5
 #: steps of a loop that writes bytes to a column, up to which vectors are not worth their code
 _COLUMN = 512
+#: steps of a loop that LLVM makes one vector with a mask; bits of vectors of which several fill such a row
+_TINY, _HALF_A_VECTOR = 16, 256
 #: steps left over from whole vectors that cost more than masks in all vectors of a loop that accumulates
 _LEFT_OVER = 4
 #: the hint that a loop ends with a part of a vector
@@ -104,10 +106,12 @@ def loop_metadata(e: Emitter, op: Operation, calls: Sequence[str] = (), copies: 
     """
     unroll, vectorize = op.attributes.get("heron.unroll"), op.attributes.get("heron.vectorize")
     hints = _long_functions(e, op, copies) if calls and any(map(is_long, calls)) and not scalar else []
-    if not hints and is_set(op, "heron.mask_rest") and e.calls is not None and e.calls.has_masks:
+    if not hints and is_set(op, "heron.mask_rest") and _may_end_in_part(e, op):
         hints = [e.metadata_node(_MASKED)] if len(op.operands) == 3 else []
     if not (hints or scalar or copies or op.attributes) and _ends_in_part(e, op, bool(calls)):
         hints = [e.metadata_node(_MASKED)]
+    if not (hints or scalar or copies or calls or op.attributes):
+        hints = [e.metadata_node(hint) for hint in _whole_vectors(e, op)]
     if isinstance(unroll, IntegerAttr):
         count = unroll.value.data
         text = f'!"llvm.loop.unroll.count", i32 {count}' if count > 1 else '!"llvm.loop.unroll.disable"'
@@ -134,7 +138,7 @@ def _ends_in_part(e: Emitter, op: Operation, is_rounded: bool) -> bool:
     It combines extrema of integers, or is around one loop that LLVM writes out: steps left over take long in both. Or
     it accumulates nothing. ``is_rounded``: it calls functions, such as those that round to 16 bits.
     """
-    if e.calls is None or not e.calls.has_masks or not isinstance(op, scf.ForOp):
+    if e.calls is None or not isinstance(op, scf.ForOp) or not _may_end_in_part(e, op):
         return False
     steps, loops = known_steps(e, op), [o for o in op.regions[0].blocks[0].ops if isinstance(o, scf.ForOp)]
     if not loops and len(op.operands) == 3:
@@ -151,6 +155,74 @@ def _ends_in_part(e: Emitter, op: Operation, is_rounded: bool) -> bool:
     if not 1 < inner <= _WRITTEN_OUT or not (is_extremum or isinstance(made, arith.AddfOp)) or _reads_narrow_apart(op):
         return False
     return left >= _LEFT_OVER if is_extremum and inner > _HALF else left > half
+
+
+def _may_end_in_part(e: Emitter, op: Operation) -> bool:
+    """Whether the machine has masks, and a loop does not write a short row in place.
+
+    A store under a mask keeps what follows it from being read before it is in the cache, and the first vector of the
+    next row seems to be a part of it: rows of 13 floats that were written where they were read took 6 ns each, and 1
+    without masks.
+    """
+    if e.calls is None or not e.calls.has_masks:
+        return False
+    is_row = isinstance(op.parent_op(), scf.ForOp) and 0 < _steps(e, op) < _SHORTER // 2
+    return not is_row or not _is_in_place(op)
+
+
+def _is_in_place(op: Operation) -> bool:
+    """Whether a loop writes an array that it, or the loop around it, reads."""
+    around = op.parent_op()
+    inside = ops_within(around if isinstance(around, scf.ForOp) else op)
+    written = {_base(o.operands[1]) for o in ops_within(op) if isinstance(o, llvm.StoreOp)}
+    return any(isinstance(o, llvm.LoadOp) and _base(o.operands[0]) in written for o in inside)
+
+
+def _whole_vectors(e: Emitter, op: Operation) -> list[str]:
+    """The hints for whole vectors, and single elements after them, along a row that is so short that LLVM would have
+    one vector with a mask, where that is written in place."""
+    if e.calls is None or not isinstance(op, scf.ForOp) or not e.calls.has_masks or _may_end_in_part(e, op):
+        return []
+    steps, ops = known_steps(e, op), ops_within(op)[1:]
+    inside = [o for o in ops if isinstance(o, llvm.LoadOp | llvm.StoreOp)]
+    if (
+        len(op.operands) > 3
+        or any(isinstance(o, scf.ForOp) for o in ops)
+        or any(_is_apart(_address(o), op) for o in inside)
+    ):
+        return []
+    written = {_base(_address(o)): _place(o) for o in inside if isinstance(o, llvm.StoreOp)}
+    own = op.regions[0].blocks[0].args[0]
+    moves = all(
+        isinstance(a.owner, llvm.GEPOp) and own in _places(a.owner)
+        for a in map(_address, inside)
+        if _base(a) in written
+    )
+    if not moves or any(written.get(_base(_address(o)), _place(o)) != _place(o) for o in inside):
+        return []  # LLVM tells its user of each loop that it was asked to make vectors of, and cannot
+    bits = max(_bits(o.operands[0] if isinstance(o, llvm.StoreOp) else o.results[0]) for o in inside)
+    if not _FEW < steps < _TINY:
+        return []
+    lanes = min((_HALF_A_VECTOR // max(bits, 32), 4, 2), key=lambda n: steps // n + steps % n)
+    enable, width = "llvm.loop.vectorize.enable", "llvm.loop.vectorize.width"
+    return [f'!"{enable}", i1 true', f'!"{width}", i32 {lanes}']
+
+
+def _address(op: llvm.LoadOp | llvm.StoreOp) -> SSAValue:
+    return op.operands[isinstance(op, llvm.StoreOp)]
+
+
+def _place(op: llvm.LoadOp | llvm.StoreOp) -> tuple[SSAValue, ...]:
+    """The address of a load or store, by what it is computed from."""
+    made = _address(op).owner
+    return tuple(made.operands) if isinstance(made, llvm.GEPOp) else (_address(op),)
+
+
+def _base(address: SSAValue) -> SSAValue:
+    """The array of an address."""
+    while isinstance(address.owner, llvm.GEPOp):
+        address = address.owner.operands[0]
+    return address
 
 
 def _stores_part(op: Operation, steps: int, width: int, is_rounded: bool) -> bool:
@@ -197,6 +269,7 @@ def _long_functions(e: Emitter, op: Operation, copies: int) -> list[str]:
     if writes_bytes and steps <= _COLUMN:
         return [e.metadata_node(hint) for hint in _SCALAR]
     masked = is_short and e.calls is not None and _may_mask(e.calls, op, steps)
+    masked = masked and not (_writes_apart(op) and _is_in_place(op))
     alone = copies > 1 or writes_bytes or masked and steps < _SHORTER
     hints = [f'!"llvm.loop.interleave.count", i32 {1 if alone else 2}']
     if masked:
@@ -216,6 +289,11 @@ def _reads_narrow_apart(op: Operation) -> bool:
     """Whether a loop reads numbers of 8 or 16 bits that do not follow each other."""
     reads = (o for o in ops_within(op) if isinstance(o, llvm.LoadOp) and _bits(o.results[0]) < 32)
     return any(_is_apart(o.operands[0], op) for o in reads)
+
+
+def _writes_apart(loop: Operation) -> bool:
+    """Whether a loop writes numbers that do not follow each other."""
+    return any(_is_apart(o.operands[1], loop) for o in ops_within(loop) if isinstance(o, llvm.StoreOp))
 
 
 def _written_apart(loop: Operation, ops: Iterable[Operation]) -> set[int]:

@@ -47,6 +47,7 @@ _TO_FLAT = _steps(
     "peel-loops",
     "lower-xla-gpu-to-scf",
     "split-loops",
+    "stage-rows",
     "flatten-tensors",
 )
 _TO_POINTERS = _steps(

@@ -44,3 +44,45 @@ def test_a_loop_ends_with_a_part_of_a_vector_where_much_is_left_over(
     assert ("vectorize.predicate" in str(program.stage("llvm"))) == masked
     x, b = (RNG.integers(-9, 9, s).astype(DTYPES[t]) for s in ((40, n), (n,)))
     np.testing.assert_array_equal(program.run([x, b])[0], (x[:, ::-1] if is_turned else x) * b + x)
+
+
+STATE = """HloModule m
+body {{
+  s = (s32[], {t}[40,{n}], {t}[40]) parameter(0)
+  i = s32[] get-tuple-element(s), index=0
+  x = {t}[40,{n}] get-tuple-element(s), index=1
+  d = {t}[40] get-tuple-element(s), index=2
+  one = s32[] constant(1)
+  next = s32[] add(i, one)
+  w = {t}[40,{n}] broadcast(d), dimensions={{0}}
+  m = {t}[40,{n}] multiply(x, w)
+  y = {t}[40,{n}] add(m, x)
+  ROOT r = (s32[], {t}[40,{n}], {t}[40]) tuple(next, y, d)
+}}
+condition {{
+  s = (s32[], {t}[40,{n}], {t}[40]) parameter(0)
+  i = s32[] get-tuple-element(s), index=0
+  k = s32[] constant(200)
+  ROOT l = pred[] compare(i, k), direction=LT
+}}
+ENTRY e {{
+  x = {t}[40,{n}] parameter(0)
+  d = {t}[40] parameter(1)
+  zero = s32[] constant(0)
+  s = (s32[], {t}[40,{n}], {t}[40]) tuple(zero, x, d)
+  w = (s32[], {t}[40,{n}], {t}[40]) while(s), condition=condition, body=body
+  ROOT r = {t}[40,{n}] get-tuple-element(w), index=1
+}}"""
+
+
+@pytest.mark.parametrize(
+    ("t", "n", "lanes"), [("f32", 13, 4), ("f32", 12, 4), ("f32", 11, 8), ("f64", 13, 4), ("f64", 7, 4), ("f32", 31, 0)]
+)
+@pytest.mark.skipif(host().width < 512, reason="the machine has no masks")
+def test_rows_written_in_place_have_no_masks(t: str, n: int, lanes: int) -> None:
+    """Of few elements they have whole vectors that fit best, where LLVM would have one with a mask."""
+    program = heron.compile(heron.parse(STATE.format(t=t, n=n)), "cpu")
+    text = str(program.stage("llvm"))
+    assert "vectorize.predicate" not in text and (f'vectorize.width", i32 {lanes}}}' in text) == (lanes > 0)
+    x, d = (RNG.integers(-2, 1, s).astype(DTYPES[t]) for s in ((40, n), (40,)))
+    np.testing.assert_array_equal(program.run([x, d])[0], x * (d[:, None] + 1) ** 200)
