@@ -94,11 +94,18 @@ def test_many_operands_share_a_loop(count: int) -> None:
     check(source(shapes, body), [array(s) for s in shapes], parts=3)
 
 
-def test_more_have_loops_of_their_own() -> None:
-    shapes, body = ["f32[20]"] * 33, _stacked(20, 33)
-    twice = body.replace("ROOT r", "c").replace("r =", "c =")
-    body = f"{twice}\n ROOT r = f32[20,66] concatenate(c, c), dimensions={{1}}"
-    check(source(shapes, body), [array(s) for s in shapes], parts=3)
+def test_rows_of_two_pieces_are_one_loop_if_they_are_short() -> None:
+    """Long ones have a loop for each piece."""
+    shapes = ["f32[40,33]", "f32[40,33]"]
+    kernel = emit_fusion(
+        root_fusion(source(shapes, "ROOT r = f32[40,66] concatenate(p0, p1), dimensions={1}")), "k", targets.get("cpu")
+    )
+    assert str(kernel.module).count("tensor.insert") == 1
+    wide = [f"f32[20,{n}]" for n in (100, 60)]
+    body = "ROOT r = f32[20,160] concatenate(p0, p1), dimensions={1}"
+    kernel = emit_fusion(root_fusion(source(wide, body)), "k", targets.get("cpu"))
+    assert kernel.notes["loops"].count("+") == 1
+    check(source(wide, body), [array(s) for s in wide], parts=3)
 
 
 @settings(max_examples=10, derandomize=True)
