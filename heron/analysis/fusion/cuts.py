@@ -250,9 +250,7 @@ def _joints(roots: Iterable[Instruction], padded: tuple[int, ...]) -> Iterator[_
             stack.append(_Joint(i.operands[0], d, i.padding[d][0], _gap(i, d)))
         elif joint.step == 1 and padded and is_lookup(i):
             stack.append(_Joint(i.operands[1]))
-        elif joint.step == 1 and (
-            i.opcode == "reshape" or i.opcode == "bitcast" and is_reshape_like(i) and _row_major(i)
-        ):
+        elif joint.step == 1 and keeps_places(i):
             stack.append(_Joint(i.operands[0]))
         elif is_pointwise(i):
             stack.extend(joint._replace(i=o) for o in reversed(i.operands) if o.shape.dims == i.shape.dims)
@@ -375,6 +373,11 @@ def _borders(dims: tuple[int, ...], joint: _Joint, step: int) -> tuple[int, dict
     ends = accumulate((o.shape.dims[joint.dimension] for o in i.operands), initial=0)
     places = {min(joint.low + end * step, dims[joint.dimension]) for end in ends}
     return joint.dimension, {joint.low % step: places}
+
+
+def keeps_places(i: Instruction) -> bool:
+    """Whether `i` shows its operand's elements in their row-major order, in a shape of its own."""
+    return i.opcode == "reshape" or i.opcode == "bitcast" and is_reshape_like(i) and _row_major(i)
 
 
 def _row_major(i: Instruction) -> bool:

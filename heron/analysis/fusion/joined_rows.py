@@ -6,9 +6,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from math import prod
 
+from heron.analysis.fusion.cuts import keeps_places
 from heron.analysis.fusion.fusion import Fusion, is_pointwise
-from heron.analysis.indexing.hlo_maps import is_reshape_like
-from heron.hlo.facts import keeps_order
 from heron.hlo.ir.instruction import Instruction
 from heron.hlo.ir.shape import Shape
 from heron.records import dataclass
@@ -99,8 +98,4 @@ def _joined(i: Instruction) -> list[Instruction]:
         return [o for o in i.operands if o.shape.num_elements]
     if is_pointwise(i):
         return [o for o in i.operands if o.shape.dims == i.shape.dims]
-    return [i.operands[0]] if keeps_order(i) and _keeps_places(i) else []
-
-
-def _keeps_places(i: Instruction) -> bool:
-    return i.opcode == "reshape" or is_reshape_like(i) and all(_is_row_major(s) for s in (i.shape, i.operands[0].shape))
+    return [i.operands[0]] if keeps_places(i) else []

@@ -32,6 +32,17 @@ def functions(module: ModuleOp) -> Iterator[func.FuncOp]:
             yield op
 
 
+def overwritten_inputs(function: func.FuncOp) -> set[SSAValue]:
+    """The inputs whose memory an output has."""
+    found: set[SSAValue] = set()
+    arguments = function.body.block.args
+    for attributes in function.arg_attrs or ():
+        alias = attributes.data.get("xla_gpu.alias")
+        if isinstance(alias, IntegerAttr):
+            found.add(arguments[alias.value.data])
+    return found
+
+
 def function_table(module: ModuleOp) -> dict[str, func.FuncOp]:
     """Function by name, declarations included."""
     return {op.sym_name.data: op for op in module.ops if isinstance(op, func.FuncOp)}

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Sequence
-from typing import get_args
+from typing import cast, get_args
 
-from xdsl.dialects import arith, llvm, scf
+from xdsl.dialects import arith, func, llvm, scf
 from xdsl.dialects.builtin import AnyFloat, IntegerAttr
 from xdsl.ir import Operation, SSAValue
 
@@ -185,27 +185,31 @@ def _whole_vectors(e: Emitter, op: Operation) -> list[str]:
         return []
     steps, ops = known_steps(e, op), ops_within(op)[1:]
     inside = [o for o in ops if isinstance(o, llvm.LoadOp | llvm.StoreOp)]
-    if (
-        len(op.operands) > 3
-        or any(isinstance(o, scf.ForOp) for o in ops)
-        or any(_is_apart(_address(o), op) for o in inside)
-    ):
+    if not _FEW < steps < _TINY or not _is_surely_vectors(op, ops, inside):
         return []
-    written = {_base(_address(o)): _place(o) for o in inside if isinstance(o, llvm.StoreOp)}
-    own = op.regions[0].blocks[0].args[0]
-    moves = all(
-        isinstance(a.owner, llvm.GEPOp) and own in _places(a.owner)
-        for a in map(_address, inside)
-        if _base(a) in written
-    )
-    if not moves or any(written.get(_base(_address(o)), _place(o)) != _place(o) for o in inside):
-        return []  # LLVM tells its user of each loop that it was asked to make vectors of, and cannot
     bits = max(_bits(o.operands[0] if isinstance(o, llvm.StoreOp) else o.results[0]) for o in inside)
-    if not _FEW < steps < _TINY:
-        return []
     lanes = min((_HALF_A_VECTOR // max(bits, 32), 4, 2), key=lambda n: steps // n + steps % n)
     enable, width = "llvm.loop.vectorize.enable", "llvm.loop.vectorize.width"
     return [f'!"{enable}", i1 true', f'!"{width}", i32 {lanes}']
+
+
+def _is_surely_vectors(op: scf.ForOp, ops: Sequence[Operation], inside: Sequence[llvm.LoadOp | llvm.StoreOp]) -> bool:
+    """Whether LLVM can make vectors of a loop; where it was asked to and cannot it tells the user so.
+
+    ``ops``: those in the loop. ``inside``: the loads and stores among them.
+    """
+    if len(op.operands) > 3 or any(
+        isinstance(o, func.CallOp) or o.regions and not isinstance(o, scf.IfOp) for o in ops
+    ):
+        return False
+    own = op.regions[0].blocks[0].args[0]
+    written = {_base(_address(o)): _place(o) for o in inside if isinstance(o, llvm.StoreOp)}
+    for o in inside:
+        place, array = _place(o), _base(_address(o))
+        moves = isinstance(_address(o).owner, llvm.GEPOp) and own in _places(cast(Operation, _address(o).owner))
+        if _is_apart(_address(o), op) or array in written and (not moves or written[array] != place):
+            return False
+    return True
 
 
 def _address(op: llvm.LoadOp | llvm.StoreOp) -> SSAValue:

@@ -23,14 +23,23 @@ from math import inf
 from typing import NamedTuple, cast
 
 from xdsl.dialects import arith, scf, tensor
-from xdsl.dialects.builtin import IntegerAttr, ModuleOp, TensorType, UnitAttr
+from xdsl.dialects.builtin import ModuleOp, TensorType, UnitAttr
 from xdsl.dialects.func import FuncOp
 from xdsl.ir import Block, BlockArgument, Operation, Region, SSAValue
 
 from heron.analysis.indexing import Add, Const, Dim, Expr, IndexingMap
 from heron.codegen.ir.builder import INTEGER_PREDICATES, Builder, Constants
 from heron.codegen.ir.dialects.xla_gpu import ApplyIndexingOp, PureCallOp
-from heron.codegen.ir.editing import apply_indexing, constant_value, functions, ops_of, ops_within, replace, walk_blocks
+from heron.codegen.ir.editing import (
+    apply_indexing,
+    constant_value,
+    functions,
+    ops_of,
+    ops_within,
+    overwritten_inputs,
+    replace,
+    walk_blocks,
+)
 from heron.codegen.ir.types import I1
 from heron.codegen.transforms import simplify_arith
 from heron.codegen.transforms.lib.buffers import byte_size
@@ -68,24 +77,13 @@ def run(module: ModuleOp, options: TransformOptions) -> None:
         return
     changed = False
     for function in functions(module):
-        constants, overwritten = Constants(function.body.block), _overwritten(function)
+        constants, overwritten = Constants(function.body.block), overwritten_inputs(function)
         for block in walk_blocks(function.body.block):
             for op in ops_of(block):
                 if type(op) is scf.ForOp:
                     changed |= _split(op, constants, overwritten)
     if changed:
         simplify_arith.run(module, options)
-
-
-def _overwritten(function: FuncOp) -> set[SSAValue]:
-    """The inputs whose memory an output has."""
-    found: set[SSAValue] = set()
-    arguments = function.body.block.args
-    for attributes in function.arg_attrs or ():
-        alias = attributes.data.get("xla_gpu.alias")
-        if isinstance(alias, IntegerAttr):
-            found.add(arguments[alias.value.data])
-    return found
 
 
 def _split(loop: scf.ForOp, constants: Constants, overwritten: set[SSAValue]) -> bool:

@@ -9,19 +9,26 @@ A short loop with functions is one vector with a mask. A store under a mask keep
 it is in the cache, and the vector of the next row seems to be a part of it: rows would wait for each other's functions.
 
 CPU kernels only, of single precision: functions of doubles take so long that the next row waits for little else. It
-matters to loops whose state is an array of narrow rows.
+matters to loops whose state is an array of narrow rows. A machine without masks copies such rows for nothing.
 """
 
 from __future__ import annotations
 
 from xdsl.dialects import scf, tensor
-from xdsl.dialects.builtin import Float32Type, IntegerAttr, ModuleOp, TensorType
-from xdsl.dialects.func import FuncOp
+from xdsl.dialects.builtin import Float32Type, ModuleOp, TensorType
 from xdsl.ir import Block, Operation, Region, SSAValue
 
 from heron.codegen.ir.builder import Builder, Constants
 from heron.codegen.ir.dialects.xla_gpu import ApplyIndexingOp
-from heron.codegen.ir.editing import constant_value, functions, ops_of, ops_within, replace, walk_blocks
+from heron.codegen.ir.editing import (
+    constant_value,
+    functions,
+    ops_of,
+    ops_within,
+    overwritten_inputs,
+    replace,
+    walk_blocks,
+)
 from heron.codegen.ir.types import INDEX
 from heron.codegen.transforms.lib.math_names import FUNCTIONS
 from heron.codegen.transforms.options import TransformOptions
@@ -37,7 +44,7 @@ def run(module: ModuleOp, options: TransformOptions) -> None:
     if options.is_gpu:
         return
     for function in functions(module):
-        overwritten = _overwritten(function)
+        overwritten = overwritten_inputs(function)
         if not overwritten:
             continue
         constants = Constants(function.body.block)
@@ -45,13 +52,6 @@ def run(module: ModuleOp, options: TransformOptions) -> None:
             for op in ops_of(block):
                 if type(op) is scf.ForOp and (insert := _written(op, overwritten)) is not None:
                     _stage(op, insert, constants)
-
-
-def _overwritten(function: FuncOp) -> set[SSAValue]:
-    """The inputs whose memory an output has."""
-    arguments = function.body.block.args
-    found = (a.data.get("xla_gpu.alias") for a in function.arg_attrs or ())
-    return {arguments[a.value.data] for a in found if isinstance(a, IntegerAttr)}
 
 
 def _written(loop: scf.ForOp, overwritten: set[SSAValue]) -> tensor.InsertOp | None:
