@@ -14,6 +14,8 @@ from functools import partial
 from time import perf_counter, process_time
 from typing import TYPE_CHECKING, NamedTuple
 
+from xdsl.dialects.builtin import IntegerAttr, i64
+
 from heron.analysis.fusion.products import reads_large_matrix_once
 from heron.analysis.fusion.row_blocks import row_blocks_of
 from heron.analysis.fusion.sliced_product import is_sliced_product, place_of
@@ -32,6 +34,7 @@ from heron.backends.refusals import no_code
 from heron.backends.row_blocks import row_blocks
 from heron.buffers.assignment import Slice
 from heron.codegen.emit import emit_kernels
+from heron.codegen.ir.editing import argument_attributes, entry_of, set_argument_attributes
 from heron.codegen.kernel import Kernel
 from heron.hlo.calls.gemm_shape import gemm_shape
 from heron.hlo.facts import having
@@ -349,9 +352,6 @@ def mark_aliases(kernel: Kernel, args: tuple[Slice, ...]) -> None:
     """Tell the transforms which outputs are computed in an input's place: the two pointers are one."""
     if kernel.emitter == "block":  # which Triton compiles
         return
-    from xdsl.dialects import func
-    from xdsl.dialects.builtin import ArrayAttr, DictionaryAttr, IntegerAttr, i64
-
     shared = {
         n: m
         for n, out in enumerate(kernel.args)
@@ -361,13 +361,8 @@ def mark_aliases(kernel: Kernel, args: tuple[Slice, ...]) -> None:
     }
     if not shared:
         return
-    entry = next(
-        op for op in kernel.module.body.block.ops if isinstance(op, func.FuncOp) and op.sym_name.data == kernel.name
-    )
-    count = len(entry.function_type.inputs)
-    old = entry.arg_attrs.data if entry.arg_attrs is not None else (DictionaryAttr({}),) * count
-    new = [
-        DictionaryAttr({**a.data, "xla_gpu.alias": IntegerAttr(shared[n], i64)}) if n in shared else a
-        for n, a in enumerate(old)
-    ]
-    entry.properties["arg_attrs"] = ArrayAttr(new)
+    entry = entry_of(kernel.module, kernel.name)
+    attributes = argument_attributes(entry)
+    for n, m in shared.items():
+        attributes[n]["xla_gpu.alias"] = IntegerAttr(m, i64)
+    set_argument_attributes(entry, attributes)

@@ -4,7 +4,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from xdsl.dialects.builtin import UnitAttr
+
 from heron.codegen.emit import emit_fusion
+from heron.codegen.ir.editing import argument_attributes, entry_of, set_argument_attributes
 from heron.codegen.kernel import Kernel
 from heron.hlo.facts import is_order_free
 from heron.hlo.ir.computation import Computation
@@ -75,15 +78,8 @@ def _converted(body: Computation, x: Instruction, t: ElementType) -> Instruction
 
 def _mark_as_parts(kernel: Kernel) -> None:
     """Tell the transforms that its arguments are parts of arrays: nothing is known of where they begin and end."""
-    from xdsl.dialects import func
-    from xdsl.dialects.builtin import ArrayAttr, DictionaryAttr, UnitAttr
-
-    for op in kernel.module.body.block.ops:
-        if isinstance(op, func.FuncOp) and op.sym_name.data == kernel.name:
-            count = len(op.function_type.inputs)
-            old = op.arg_attrs.data if op.arg_attrs is not None else (DictionaryAttr({}),) * count
-            marked = [
-                DictionaryAttr({**a.data, "xla_gpu.part": UnitAttr()}) if n < len(kernel.args) else a
-                for n, a in enumerate(old)
-            ]
-            op.properties["arg_attrs"] = ArrayAttr(marked)
+    entry = entry_of(kernel.module, kernel.name)
+    attributes = argument_attributes(entry)
+    for marked in attributes[: len(kernel.args)]:
+        marked["xla_gpu.part"] = UnitAttr()
+    set_argument_attributes(entry, attributes)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from xdsl.dialects import arith, func, scf
-from xdsl.dialects.builtin import IntegerAttr, ModuleOp, StringAttr, SymbolRefAttr
+from xdsl.dialects.builtin import ArrayAttr, DictionaryAttr, IntegerAttr, ModuleOp, StringAttr, SymbolRefAttr
 from xdsl.ir import Attribute, Block, Operation, Region, SSAValue
 
 from heron.analysis.indexing import IndexingMap
@@ -32,15 +32,28 @@ def functions(module: ModuleOp) -> Iterator[func.FuncOp]:
             yield op
 
 
+def entry_of(module: ModuleOp, name: str) -> func.FuncOp:
+    """The function of that name, which has a body: a kernel's entry has the kernel's name."""
+    return next(op for op in functions(module) if op.sym_name.data == name)
+
+
+def argument_attributes(function: func.FuncOp) -> list[dict[str, Attribute]]:
+    """The attributes of each argument of a function, as copies; `set_argument_attributes` writes them back."""
+    if function.arg_attrs is None:
+        return [{} for _ in function.function_type.inputs]
+    return [dict(a.data) for a in function.arg_attrs]
+
+
+def set_argument_attributes(function: func.FuncOp, attributes: Sequence[dict[str, Attribute]]) -> None:
+    """Gives each argument of a function its attributes, in place of those it has."""
+    function.properties["arg_attrs"] = ArrayAttr([DictionaryAttr(a) for a in attributes])
+
+
 def overwritten_inputs(function: func.FuncOp) -> set[SSAValue]:
     """The inputs whose memory an output has."""
-    found: set[SSAValue] = set()
     arguments = function.body.block.args
-    for attributes in function.arg_attrs or ():
-        alias = attributes.data.get("xla_gpu.alias")
-        if isinstance(alias, IntegerAttr):
-            found.add(arguments[alias.value.data])
-    return found
+    aliases = [a.get("xla_gpu.alias") for a in argument_attributes(function)]
+    return {arguments[alias.value.data] for alias in aliases if isinstance(alias, IntegerAttr)}
 
 
 def function_table(module: ModuleOp) -> dict[str, func.FuncOp]:

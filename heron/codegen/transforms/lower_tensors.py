@@ -23,9 +23,7 @@ from collections.abc import Callable, Sequence
 
 from xdsl.dialects import arith, func, llvm, scf, tensor, vector
 from xdsl.dialects.builtin import (
-    ArrayAttr,
     DenseIntOrFPElementsAttr,
-    DictionaryAttr,
     FunctionType,
     IntAttr,
     IntegerAttr,
@@ -47,7 +45,17 @@ from heron.codegen.ir.dialects.xla_gpu import (
     FetchAddOp,
     TransposeBlockOp,
 )
-from heron.codegen.ir.editing import call, constant_value, declare, erase, function_table, functions, replace
+from heron.codegen.ir.editing import (
+    argument_attributes,
+    call,
+    constant_value,
+    declare,
+    erase,
+    function_table,
+    functions,
+    replace,
+    set_argument_attributes,
+)
 from heron.codegen.ir.types import I64
 from heron.codegen.kernel import STACK_BYTES
 from heron.codegen.transforms.lib import lower_atomics, lower_transpose, tensor_control
@@ -119,8 +127,7 @@ class _Function:
         is_entry = "xla_gpu.entry" in self.function.attributes
         tensors = [(a, a.type) for a in self.entry.args if isinstance(a.type, TensorType)]
         outputs = sum(isinstance(t, TensorType) for t in self.function.function_type.outputs)
-        given = self.function.arg_attrs
-        attributes = [dict(d.data) for d in given] if given else [{} for _ in self.entry.args]
+        attributes = argument_attributes(self.function)
         for position, (old, type_) in enumerate(tensors):
             is_output = position >= len(tensors) - outputs
             index = old.index
@@ -140,8 +147,8 @@ class _Function:
                 alone = sum(a.get("xla_gpu.slice_index") == attrs["xla_gpu.slice_index"] for a in attributes) == 1
                 found = _argument_attributes(type_, align, "xla_gpu.invariant" not in attrs)
                 attributes[index] = attrs | {k: v for k, v in found.items() if alone or k != "llvm.noalias"}
-        if given or is_entry:
-            self.function.properties["arg_attrs"] = ArrayAttr([DictionaryAttr(a) for a in attributes])
+        if is_entry or self.function.arg_attrs:
+            set_argument_attributes(self.function, attributes)
 
     # -- walk
 

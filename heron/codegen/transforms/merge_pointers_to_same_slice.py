@@ -13,10 +13,10 @@ It matters to every kernel that updates in place: elementwise ones whose input d
 
 from __future__ import annotations
 
-from xdsl.dialects.builtin import ArrayAttr, DictionaryAttr, IntegerAttr, ModuleOp
+from xdsl.dialects.builtin import IntegerAttr, ModuleOp
 from xdsl.dialects.func import FuncOp
 
-from heron.codegen.ir.editing import functions
+from heron.codegen.ir.editing import argument_attributes, functions, set_argument_attributes
 from heron.codegen.transforms.options import TransformOptions
 
 
@@ -28,9 +28,9 @@ def run(module: ModuleOp, options: TransformOptions) -> None:
 
 def _merge(function: FuncOp) -> None:
     arguments = function.body.block.args
-    attributes = [dict(a.data) for a in function.arg_attrs or ()]
+    attributes = argument_attributes(function)
     merged = False
-    for output, facts in zip(arguments, attributes, strict=False):
+    for output, facts in zip(arguments, attributes, strict=True):
         alias = facts.get("xla_gpu.alias")
         if not isinstance(alias, IntegerAttr) or not 0 <= alias.value.data < len(arguments):
             continue
@@ -42,4 +42,4 @@ def _merge(function: FuncOp) -> None:
             attributes[alias.value.data].pop(name, None)
         merged = True
     if merged:
-        function.properties["arg_attrs"] = ArrayAttr([DictionaryAttr(a) for a in attributes])
+        set_argument_attributes(function, attributes)

@@ -20,12 +20,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from xdsl.dialects.builtin import ArrayAttr, DictionaryAttr, IntegerAttr, ModuleOp, TensorType, UnitAttr
+from xdsl.dialects.builtin import IntegerAttr, ModuleOp, TensorType, UnitAttr
 from xdsl.dialects.func import FuncOp
-from xdsl.ir import Attribute, SSAValue
+from xdsl.ir import SSAValue
 
 from heron.codegen.ir.builder import int_attr
-from heron.codegen.ir.editing import function_table
+from heron.codegen.ir.editing import argument_attributes, function_table, set_argument_attributes
 from heron.codegen.ir.types import I64
 from heron.codegen.transforms.inliner import callee_of, callees_first, calls_of
 from heron.codegen.transforms.options import TransformOptions
@@ -65,7 +65,7 @@ def _of_entry(function: FuncOp) -> list[Slice | None]:
     arguments = function.body.block.args
     tensors = [a.index for a in arguments if isinstance(a.type, TensorType)]
     outputs = sum(isinstance(t, TensorType) for t in function.function_type.outputs)
-    facts = [a.data for a in function.arg_attrs or [DictionaryAttr({})] * len(arguments)]
+    facts = argument_attributes(function)
     slices = {n: n for n in tensors}
     for n in tensors[len(tensors) - outputs :]:
         alias = facts[n].get("xla_gpu.alias")
@@ -75,11 +75,10 @@ def _of_entry(function: FuncOp) -> list[Slice | None]:
 
 
 def _write(function: FuncOp, slices: Sequence[Slice | None]) -> None:
-    given = function.arg_attrs or [DictionaryAttr({})] * len(slices)
-    attributes: list[dict[str, Attribute]] = [dict(a.data) for a in given]
+    attributes = argument_attributes(function)
     for facts, found in zip(attributes, slices, strict=True):
         if found is not None:
             facts[SLICE] = int_attr(found.index, I64)
             if found.invariant:
                 facts[INVARIANT] = UnitAttr()
-    function.properties["arg_attrs"] = ArrayAttr([DictionaryAttr(a) for a in attributes])
+    set_argument_attributes(function, attributes)
