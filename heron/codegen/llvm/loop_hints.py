@@ -10,6 +10,7 @@ from xdsl.dialects import arith, func, llvm, scf
 from xdsl.dialects.builtin import AnyFloat, IntegerAttr
 from xdsl.ir import Operation, SSAValue
 
+from heron.codegen.ir.accesses import address_of, array_of, bits_of, is_apart, is_in_place, place_of, sources_of
 from heron.codegen.ir.editing import ops_within
 from heron.codegen.llvm.emit import Emitter, is_set
 from heron.codegen.llvm.inline import has, is_long, lines_of
@@ -73,23 +74,11 @@ def tests_both_around(op: scf.ForOp) -> bool:
     the step, as of a concatenation, it takes for an end of the loop, which it then does not write out.
     """
     around, own = op.parent_op(), op.regions[0].blocks[0].args[0]
-    tests = [_places(o) for o in ops_within(op) if isinstance(o, arith.CmpiOp)]
+    tests = [sources_of(o) for o in ops_within(op) if isinstance(o, arith.CmpiOp)]
     if any(own in places for places in tests):
         return False
     outer = around.regions[0].blocks[0].args[0] if isinstance(around, scf.ForOp) else own
     return any(outer not in places for places in tests)
-
-
-def _places(op: Operation) -> set[SSAValue]:
-    """The places of loops that a number is computed from."""
-    found, left = set[SSAValue](), list(op.operands)
-    while left:
-        v = left.pop()
-        if v not in found:
-            found.add(v)
-            if isinstance(v.owner, Operation):
-                left += v.owner.operands
-    return found
 
 
 def surely_runs(lower: str, upper: str) -> bool:
@@ -104,32 +93,40 @@ def loop_metadata(e: Emitter, op: Operation, calls: Sequence[str] = (), copies: 
     ``calls``: library functions an innermost loop calls. ``copies``: more calls of them, in copies of a loop in it.
     ``scalar``: its steps are not for vectors.
     """
-    unroll, vectorize = op.attributes.get("heron.unroll"), op.attributes.get("heron.vectorize")
-    hints = _long_functions(e, op, copies) if calls and any(map(is_long, calls)) and not scalar else []
-    if not hints and is_set(op, "heron.mask_rest") and _may_end_in_part(e, op):
-        hints = [e.metadata_node(_MASKED)] if len(op.operands) == 3 else []
-    if not (hints or scalar or copies or op.attributes) and _ends_in_part(e, op, bool(calls)):
-        hints = [e.metadata_node(_MASKED)]
-    if not (hints or scalar or copies or calls or op.attributes):
-        hints = [e.metadata_node(hint) for hint in _whole_vectors(e, op)]
-    if isinstance(unroll, IntegerAttr):
+    is_long_call = not scalar and any(map(is_long, calls))
+    hints = _long_functions(e, op, copies) if is_long_call else []
+    if not hints and not scalar:
+        hints = [e.metadata_node(hint) for hint in _of_vectors(e, op, bool(calls), bool(copies))]
+    if isinstance(unroll := op.attributes.get("heron.unroll"), IntegerAttr):
         count = unroll.value.data
         text = f'!"llvm.loop.unroll.count", i32 {count}' if count > 1 else '!"llvm.loop.unroll.disable"'
         hints.append(e.metadata_node(text))
     elif is_set(op, "heron.full_unroll"):
         hints.append(whole(e))
-    if isinstance(vectorize, IntegerAttr):
-        lanes = vectorize.value.data
-        hints.append(e.metadata_node(f'!"llvm.loop.vectorize.enable", i1 {"true" if lanes > 1 else "false"}'))
-        if lanes > 1:
-            hints.append(e.metadata_node(f'!"llvm.loop.vectorize.width", i32 {lanes}'))
-    elif is_set(op, "heron.vectorize"):
-        hints.append(e.metadata_node('!"llvm.loop.vectorize.enable", i1 true'))
-    elif scalar:
-        hints += [e.metadata_node(hint) for hint in _SCALAR]
+    hints += [e.metadata_node(hint) for hint in _asked_for(op) or _SCALAR * scalar]
     if is_set(op, "heron.parallel"):
         hints.append(e.metadata_node('!"llvm.loop.mustprogress"'))
     return f", !llvm.loop {e.distinct_metadata(', '.join(hints))}" if hints else ""
+
+
+def _of_vectors(e: Emitter, op: Operation, has_calls: bool, has_copies: bool) -> Sequence[str]:
+    """The hints for how a loop that LLVM makes vectors of ends: with a part of a vector, or with single elements."""
+    if is_set(op, "heron.mask_rest") and _may_end_in_part(e, op) and len(op.operands) == 3:
+        return [_MASKED]
+    if has_copies or op.attributes:
+        return []
+    if _ends_in_part(e, op, has_calls):
+        return [_MASKED]
+    return [] if has_calls else _whole_vectors(e, op)
+
+
+def _asked_for(op: Operation) -> Sequence[str]:
+    """The hints for the vectors that a loop's attribute asks for, if it has one."""
+    enable = '!"llvm.loop.vectorize.enable", i1'
+    if isinstance(vectorize := op.attributes.get("heron.vectorize"), IntegerAttr):
+        lanes = vectorize.value.data
+        return [f"{enable} true", f'!"llvm.loop.vectorize.width", i32 {lanes}'] if lanes > 1 else [f"{enable} false"]
+    return [f"{enable} true"] if is_set(op, "heron.vectorize") else []
 
 
 def _ends_in_part(e: Emitter, op: Operation, is_rounded: bool) -> bool:
@@ -147,10 +144,10 @@ def _ends_in_part(e: Emitter, op: Operation, is_rounded: bool) -> bool:
     made = _combined(loops[0] if around else op)
     if made is None or not 0 < steps < (_SHORTER // 2 if around else _TWO_VECTORS):
         return False
-    lanes = e.calls.width // max(_bits(made.results[0]), 32)
+    lanes = e.calls.width // max(bits_of(made.results[0]), 32)
     left, half = steps % lanes, lanes // 2
     if not around:
-        return isinstance(made, _INTEGER_EXTREMA) and _bits(made.results[0]) >= 32 and left > half
+        return isinstance(made, _INTEGER_EXTREMA) and bits_of(made.results[0]) >= 32 and left > half
     inner, is_extremum = known_steps(e, loops[0]), isinstance(made, _FLOAT_EXTREMA)
     if not 1 < inner <= _WRITTEN_OUT or not (is_extremum or isinstance(made, arith.AddfOp)) or _reads_narrow_apart(op):
         return False
@@ -167,15 +164,7 @@ def _may_end_in_part(e: Emitter, op: Operation) -> bool:
     if e.calls is None or not e.calls.has_masks:
         return False
     is_row = isinstance(op.parent_op(), scf.ForOp) and 0 < _steps(e, op) < _SHORTER // 2
-    return not is_row or not _is_in_place(op)
-
-
-def _is_in_place(op: Operation) -> bool:
-    """Whether a loop writes an array that it, or the loop around it, reads."""
-    around = op.parent_op()
-    inside = ops_within(around if isinstance(around, scf.ForOp) else op)
-    written = {_base(o.operands[1]) for o in ops_within(op) if isinstance(o, llvm.StoreOp)}
-    return any(isinstance(o, llvm.LoadOp) and _base(o.operands[0]) in written for o in inside)
+    return not is_row or not is_in_place(op)
 
 
 def _whole_vectors(e: Emitter, op: Operation) -> list[str]:
@@ -187,7 +176,7 @@ def _whole_vectors(e: Emitter, op: Operation) -> list[str]:
     inside = [o for o in ops if isinstance(o, llvm.LoadOp | llvm.StoreOp)]
     if not _FEW < steps < _TINY or not _is_surely_vectors(op, ops, inside):
         return []
-    bits = max(_bits(o.operands[0] if isinstance(o, llvm.StoreOp) else o.results[0]) for o in inside)
+    bits = max(bits_of(o.operands[0] if isinstance(o, llvm.StoreOp) else o.results[0]) for o in inside)
     lanes = min((_HALF_A_VECTOR // max(bits, 32), 4, 2), key=lambda n: steps // n + steps % n)
     enable, width = "llvm.loop.vectorize.enable", "llvm.loop.vectorize.width"
     return [f'!"{enable}", i1 true', f'!"{width}", i32 {lanes}']
@@ -203,30 +192,13 @@ def _is_surely_vectors(op: scf.ForOp, ops: Sequence[Operation], inside: Sequence
     ):
         return False
     own = op.regions[0].blocks[0].args[0]
-    written = {_base(_address(o)): _place(o) for o in inside if isinstance(o, llvm.StoreOp)}
+    written = {array_of(address_of(o)): place_of(o) for o in inside if isinstance(o, llvm.StoreOp)}
     for o in inside:
-        place, array = _place(o), _base(_address(o))
-        moves = isinstance(_address(o).owner, llvm.GEPOp) and own in _places(cast(Operation, _address(o).owner))
-        if _is_apart(_address(o), op) or array in written and (not moves or written[array] != place):
+        place, array = place_of(o), array_of(address_of(o))
+        moves = isinstance(address_of(o).owner, llvm.GEPOp) and own in sources_of(cast(Operation, address_of(o).owner))
+        if is_apart(address_of(o), op) or array in written and (not moves or written[array] != place):
             return False
     return True
-
-
-def _address(op: llvm.LoadOp | llvm.StoreOp) -> SSAValue:
-    return op.operands[isinstance(op, llvm.StoreOp)]
-
-
-def _place(op: llvm.LoadOp | llvm.StoreOp) -> tuple[SSAValue, ...]:
-    """The address of a load or store, by what it is computed from."""
-    made = _address(op).owner
-    return tuple(made.operands) if isinstance(made, llvm.GEPOp) else (_address(op),)
-
-
-def _base(address: SSAValue) -> SSAValue:
-    """The array of an address."""
-    while isinstance(address.owner, llvm.GEPOp):
-        address = address.owner.operands[0]
-    return address
 
 
 def _stores_part(op: Operation, steps: int, width: int, is_rounded: bool) -> bool:
@@ -234,9 +206,9 @@ def _stores_part(op: Operation, steps: int, width: int, is_rounded: bool) -> boo
     which LLVM does more one by one."""
     inside = [o for o in ops_within(op) if isinstance(o, llvm.LoadOp | llvm.StoreOp)]
     stored = [o for o in inside if isinstance(o, llvm.StoreOp)]
-    if not stored or any(_is_apart(o.operands[isinstance(o, llvm.StoreOp)], op) for o in inside):
+    if not stored or any(is_apart(o.operands[isinstance(o, llvm.StoreOp)], op) for o in inside):
         return False
-    bits = max(_bits(o.operands[0] if isinstance(o, llvm.StoreOp) else o.results[0]) for o in inside)
+    bits = max(bits_of(o.operands[0] if isinstance(o, llvm.StoreOp) else o.results[0]) for o in inside)
     if bits >= 32:
         lanes = width // bits
         return 0 < steps < _TWO_VECTORS and steps % lanes * 4 >= lanes * 3
@@ -273,7 +245,7 @@ def _long_functions(e: Emitter, op: Operation, copies: int) -> list[str]:
     if writes_bytes and steps <= _COLUMN:
         return [e.metadata_node(hint) for hint in _SCALAR]
     masked = is_short and e.calls is not None and _may_mask(e.calls, op, steps)
-    masked = masked and not (_writes_apart(op) and _is_in_place(op))
+    masked = masked and not (_writes_apart(op) and is_in_place(op))
     alone = copies > 1 or writes_bytes or masked and steps < _SHORTER
     hints = [f'!"llvm.loop.interleave.count", i32 {1 if alone else 2}']
     if masked:
@@ -285,31 +257,25 @@ def _may_mask(calls: Calls, op: Operation, steps: int) -> bool:
     """Whether masks are worth their time: in a loop that accumulates nothing they are."""
     if 16 in _written_apart(op, ops_within(op)) or _reads_narrow_apart(op):
         return False
-    bits = [_bits(v) for v in op.operands[3:]]
+    bits = [bits_of(v) for v in op.operands[3:]]
     return not bits or steps < _SHORTER and steps % (calls.width // max(bits)) >= _LEFT_OVER
 
 
 def _reads_narrow_apart(op: Operation) -> bool:
     """Whether a loop reads numbers of 8 or 16 bits that do not follow each other."""
-    reads = (o for o in ops_within(op) if isinstance(o, llvm.LoadOp) and _bits(o.results[0]) < 32)
-    return any(_is_apart(o.operands[0], op) for o in reads)
+    reads = (o for o in ops_within(op) if isinstance(o, llvm.LoadOp) and bits_of(o.results[0]) < 32)
+    return any(is_apart(o.operands[0], op) for o in reads)
 
 
 def _writes_apart(loop: Operation) -> bool:
     """Whether a loop writes numbers that do not follow each other."""
-    return any(_is_apart(o.operands[1], loop) for o in ops_within(loop) if isinstance(o, llvm.StoreOp))
+    return any(is_apart(o.operands[1], loop) for o in ops_within(loop) if isinstance(o, llvm.StoreOp))
 
 
 def _written_apart(loop: Operation, ops: Iterable[Operation]) -> set[int]:
     """The bits of the numbers of 8 or 16 bits that ops of a loop write such that they do not follow each other."""
-    writes = (o for o in ops if isinstance(o, llvm.StoreOp) and _bits(o.operands[0]) < 32)
-    return {_bits(o.operands[0]) for o in writes if _is_apart(o.operands[1], loop)}
-
-
-def _is_apart(address: SSAValue, loop: Operation) -> bool:
-    """Whether an address moves with each step of a loop, by more than one number."""
-    made, own = address.owner, loop.regions[0].blocks[0].args[0]
-    return isinstance(made, llvm.GEPOp) and not _follows(made.operands[-1], own) and own in _places(made)
+    writes = (o for o in ops if isinstance(o, llvm.StoreOp) and bits_of(o.operands[0]) < 32)
+    return {bits_of(o.operands[0]) for o in writes if is_apart(o.operands[1], loop)}
 
 
 def is_scalar(e: Emitter, op: scf.ForOp) -> bool:
@@ -360,9 +326,9 @@ def _looks_up_narrow(op: Operation) -> bool:
 def _is_wide(op: Operation) -> bool:
     """Whether an op computes with floats, or reads or writes numbers that are not narrow."""
     if isinstance(op, llvm.LoadOp):
-        return _bits(op.results[0]) > _NARROW
+        return bits_of(op.results[0]) > _NARROW
     if isinstance(op, llvm.StoreOp):
-        return _bits(op.operands[0]) > _NARROW
+        return bits_of(op.operands[0]) > _NARROW
     return any(type(r.type) in _FLOATS for r in op.results)
 
 
@@ -373,18 +339,6 @@ def _is_loaded(place: SSAValue, seen: set[Operation]) -> bool:
         return False
     seen.add(made)
     return isinstance(made, llvm.LoadOp) or any(_is_loaded(v, seen) for v in made.operands)
-
-
-def _follows(place: SSAValue, step: SSAValue) -> bool:
-    """Whether a place moves on by one with each step of a loop: it is a sum with the step's number."""
-    made = place.owner
-    if isinstance(made, arith.IndexCastOp):
-        return _follows(made.operands[0], step)
-    return place is step or isinstance(made, arith.AddiOp) and any(_follows(v, step) for v in made.operands)
-
-
-def _bits(v: SSAValue) -> int:
-    return getattr(v.type, "bitwidth", 64)
 
 
 def _steps(e: Emitter, op: Operation) -> int:

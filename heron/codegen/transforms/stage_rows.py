@@ -56,19 +56,25 @@ def run(module: ModuleOp, options: TransformOptions) -> None:
 
 def _written(loop: scf.ForOp, overwritten: set[SSAValue]) -> tensor.InsertOp | None:
     """The one write of a loop with functions along a short row, around which what is overwritten is read."""
-    around, bounds = loop.parent_op(), [constant_value(v) for v in (loop.lb, loop.ub, loop.step)]
-    if not isinstance(around, scf.ForOp) or bounds[0] != 0 or bounds[2] != 1 or len(loop.iter_args) != 1:
+    around, inside, body = loop.parent_op(), ops_within(loop)[1:], loop.body.block
+    if not isinstance(around, scf.ForOp) or not _ends_in_part(loop) or len(loop.iter_args) != 1:
         return None
-    rounds, inside, body = bounds[1] or 0, ops_within(loop)[1:], loop.body.block
-    if not FEWEST < rounds < MOST or not rounds % WHOLE or not any(type(op) in FUNCTIONS for op in inside):
+    if not any(type(op) in FUNCTIONS for op in inside):
         return None
     inserts = [op for op in inside if type(op) in (tensor.InsertOp, scf.ForOp)]
     insert = inserts[0] if len(inserts) == 1 else None
-    is_last = isinstance(insert, tensor.InsertOp) and insert.parent is body and insert.dest is body.args[1]
-    if not isinstance(insert, tensor.InsertOp) or not is_last or not isinstance(insert.scalar.type, Float32Type):
+    if not isinstance(insert, tensor.InsertOp) or insert.parent is not body or insert.dest is not body.args[1]:
+        return None
+    if not isinstance(insert.scalar.type, Float32Type) or not all(_is_place(v, body) for v in insert.indices):
         return None
     reads = any(type(op) is tensor.ExtractOp and op.tensor in overwritten for op in ops_within(around))
-    return insert if reads and all(_is_place(v, body) for v in insert.indices) else None
+    return insert if reads else None
+
+
+def _ends_in_part(loop: scf.ForOp) -> bool:
+    """Whether LLVM makes vectors of a short loop of which the last one is a part."""
+    lower, rounds, step = (constant_value(v) for v in (loop.lb, loop.ub, loop.step))
+    return lower == 0 and step == 1 and rounds is not None and FEWEST < rounds < MOST and rounds % WHOLE != 0
 
 
 def _is_place(value: SSAValue, body: Block) -> bool:
