@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection
+from dataclasses import replace
 from functools import cache, cached_property
 from typing import TYPE_CHECKING
 
@@ -41,6 +42,7 @@ if TYPE_CHECKING:
 
     from heron.codegen.llvm.code_cache import Key
     from heron.codegen.llvm.declarations import Declarations
+    from heron.codegen.transforms.options import TransformOptions
     from heron.passes.framework.pipeline import Pipeline
     from heron.runtime.object_code import Object
     from heron.trace import Trace
@@ -85,6 +87,10 @@ class CpuMachine(Machine):
         from heron.codegen.native import gemm  # a dozen files, for programs with products alone
 
         return gemm.multiplies(operands, result)
+
+    def transform_options(self, uses: dict[str, KernelUse]) -> TransformOptions:
+        width = host().width
+        return replace(super().transform_options(uses), vector_bits=0 if Calls(width).has_masks else width)
 
     def missing_gemm(self, operands: ElementType, result: ElementType) -> str:
         return "" if operands is not result or operands not in blas.PREFIX else blas.why_not()

@@ -88,13 +88,17 @@ def surely_runs(lower: str, upper: str) -> bool:
 
 def loop_metadata(e: Emitter, op: Operation, calls: Sequence[str] = (), copies: int = 0, scalar: bool = False) -> str:
     """``heron.unroll`` = N (0 or 1: never), ``heron.vectorize`` = N lanes (0 or 1: never), ``heron.full_unroll``,
-    ``heron.mask_rest``: vectors to the end where the machine has masks. (``heron.short``: see `is_written_out`.)
+    ``heron.interleave`` = N vectors at a time, ``heron.mask_rest``: vectors to the end where the machine has masks.
+    (``heron.short``: see `is_written_out`.)
 
     ``calls``: library functions an innermost loop calls. ``copies``: more calls of them, in copies of a loop in it.
     ``scalar``: its steps are not for vectors.
     """
     is_long_call = not scalar and any(map(is_long, calls))
-    hints = _long_functions(e, op, copies) if is_long_call else []
+    if isinstance(interleave := op.attributes.get("heron.interleave"), IntegerAttr):
+        hints = [e.metadata_node(f'!"llvm.loop.interleave.count", i32 {interleave.value.data}')]
+    else:
+        hints = _long_functions(e, op, copies) if is_long_call else []
     if not hints and not scalar:
         hints = [e.metadata_node(hint) for hint in _of_vectors(e, op, bool(calls), bool(copies))]
     if isinstance(unroll := op.attributes.get("heron.unroll"), IntegerAttr):

@@ -24,6 +24,7 @@ class TransformOptions:
         inline_ops: private functions of at most this many operations are inlined at every call.
         approximate: f32 functions may be the hardware's approximations (NVPTX).
         device: facts of the GPU the kernels are for, where they are known.
+        vector_bits: bits of a CPU's vectors, where it has no instructions for a part of one; else 0.
         launches: how each kernel is launched, by name, where it is known.
         verify: check the module after each transform (tests, `--verify`).
     """
@@ -34,6 +35,7 @@ class TransformOptions:
     approximate: bool = False
     device: Device | None = None
     launches: Mapping[str, Launch] = field(default_factory=dict)
+    vector_bits: int = 0
     verify: bool = False
 
     @property
