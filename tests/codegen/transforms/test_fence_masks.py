@@ -51,7 +51,7 @@ def test_other_constants_and_operations_stay() -> None:
 
 
 @pytest.mark.skipif(platform.machine() != "x86_64", reason="names of x86's instructions")
-@pytest.mark.parametrize(("op", "mask", "instruction"), [("maximum", "-inf", "pmaxud"), ("minimum", "inf", "pminud")])
+@pytest.mark.parametrize(("op", "mask", "instruction"), [("maximum", "-inf", "pmaxsd"), ("minimum", "inf", "pminsd")])
 def test_a_masked_row_is_reduced_in_vectors(op: str, mask: str, instruction: str) -> None:
     text = f"""
 HloModule masked
