@@ -44,6 +44,9 @@ FORMATS = {"f32": F32, "f64": F64}
 
 Number = float | int
 
+#: coefficients from which on a polynomial is evaluated in two halves
+SHORT_POLYNOMIAL = 5
+
 
 #: instructions on floats where those on integers have other names
 _OF_FLOATS = {
@@ -197,7 +200,14 @@ class Body(Function):
         return self.op(f"xor i1 {a}, true", "i1")
 
     def poly(self, x: Value, coefficients: Sequence[float]) -> Value:
-        """c0 + c1 x + c2 x² + … by Horner with fma."""
+        """c0 + c1 x + c2 x² + … by Horner with fma; of many terms the even and the odd ones apart, so that fewer wait
+        for each other."""
+        if len(coefficients) < SHORT_POLYNOMIAL:
+            return self._horner(x, coefficients)
+        square = x * x
+        return self.fma(self._horner(square, coefficients[1::2]), x, self._horner(square, coefficients[::2]))
+
+    def _horner(self, x: Value, coefficients: Sequence[float]) -> Value:
         result = self.constant(coefficients[-1], x.type)
         for c in reversed(coefficients[:-1]):
             result = self.fma(result if result[0] == "%" else x, x if result[0] == "%" else result, c)
@@ -221,13 +231,13 @@ class Body(Function):
         p = a * b
         return p, self.fma(a, b, -p)
 
-    def round_to_int(self, x: Value) -> tuple[Value, Value]:
-        """x rounded to an integer, as (integer of the same width, float). Needs |x| < 2^(mantissa-2).
+    def round_to_int(self, x: Value, factor: float = 1.0) -> tuple[Value, Value]:
+        """x·factor rounded to an integer, as (integer of the same width, float). Needs |x·factor| < 2^(mantissa-2).
 
         Adding 1.5·2^mantissa leaves the integer in the low bits of the sum.
         """
         magic = 1.5 * 2.0**x.format.mantissa
-        shifted = x + magic
+        shifted = x + magic if factor == 1.0 else self.fma(x, factor, magic)
         n = shifted - magic
         return shifted.bits() - int_bits(magic, x.type), n
 
@@ -242,23 +252,20 @@ class Body(Function):
         return x * self.pow2(half, x.type) * self.pow2(n - half, x.type)
 
     def scale_positive(self, x: Value, n: Value) -> Value:
-        """As `scale` for x near 1, at full speed for denormal results, too.
+        """As `scale` for x near 1 and n from the exponent on that makes it 0, to which masks of a softmax lead.
 
-        AVX-512 has an instruction for it. Other arithmetic that gives a denormal costs x86 a trap of a hundred cycles.
-        So the smallest normal number is added to such a product in the same fma, where the sum rounds as the denormal
-        would; its bits are subtracted as integers.
+        AVX-512 has an instruction for it. Other arithmetic that underflows costs some machines a trap of a hundred
+        cycles. So the second factor of that lowest exponent is 0 itself: the bits of its own exponent are.
         """
         if self.scales:
             one, whole = LLVM_TYPES[x.type], LLVM_TYPES[n.type]
             return self.op(f"call {one} @llvm.ldexp.{x.type}.{n.type}({one} {x}, {whole} {n})", x.type)
         f = FORMATS[x.type]
-        exponent = (n + (f.bias - 1)) << f.mantissa
-        far = exponent < (f.bias - 32) << f.mantissa
-        exponent = exponent + self.select(far, 65 << f.mantissa, 0, f.integer)
-        near_result = x * exponent.as_float(x.type)  # over 2, or times 2^64 if it may be denormal
-        more = self.select(near_result < 2.0 ** (65 - f.bias), 1 << f.mantissa, 0, f.integer)
-        result = self.fma(near_result, self.select(far, 2.0**-64, 2.0, x.type), more.as_float(x.type))
-        return (result.bits() - more).as_float(x.type)
+        lowest = f.bias + f.mantissa + 1
+        both = n + lowest
+        half = both.shr(1)
+        first = ((half + (2 * f.bias - lowest)) << f.mantissa).as_float(x.type)
+        return x * first * ((both - half) << f.mantissa).as_float(x.type)
 
 
 def int_bits(value: float, type_: str) -> int:

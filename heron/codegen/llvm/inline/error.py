@@ -14,10 +14,12 @@ ERF = {
             1.646204598055763e-06, -1.636464955146516e-07, 1.479246964452013e-08, -1.216496861716556e-09,
             8.710465336650472e-11, -4.23312952867958e-12),
 }  # fmt: skip
-#: -log(erfc x) on [1, 4]; absolute error of erfc 2^-35
-ERFC_LOG_F32 = (
-    -0.00019900138431694359, 1.129634141921997, 0.6330980658531189, 0.10856793820858002, -0.025320563465356827,
-    0.004257566761225462, -0.0004566645948216319, 2.4169239623006433e-05, -1.7232771654107637e-07,
+#: erfc x in x - 2.5, x in [1, 4]; absolute error 2^-29
+ERFC_F32 = (
+    0.00040695248753763735, -0.002178283641114831, 0.005445683375000954, -0.008350128307938576,
+    0.008622641675174236, -0.006116989068686962, 0.0027974555268883705, -0.0005436847568489611,
+    -0.00025860508321784437, 0.0002525023592170328, -8.11815116321668e-05, -7.220430234156083e-06,
+    1.574533962411806e-05, -3.6213873499946203e-06, -8.934341053645767e-07, 3.701029527292121e-07,
 )  # fmt: skip
 #: e^(x²)·erfc(x) in t = 2/(2+x), x in [1, 6]; absolute error of erfc 2^-66
 ERFC_F64 = (
@@ -35,8 +37,9 @@ def erf(f: Body, x: Value) -> Value:
     bounded = f.at_most(a, ONE[x.type])
     z = bounded * bounded
     near = f.fma(a, f.poly(z, ERF[x.type]), a)
-    n, r = reduce(f, -(f.poly(bounded, ERFC_LOG_F32) if x.type == "f32" else z))
-    complement = (expm1_reduced(f, r) + 1.0) * f.pow2(n, x.type)
-    if x.type == "f64":
-        complement = complement * f.poly(2.0 / (bounded + 2.0), ERFC_F64)
+    if x.type == "f32":
+        complement = f.poly(bounded - 2.5, ERFC_F32)
+    else:
+        n, r = reduce(f, -z)
+        complement = (expm1_reduced(f, r) + 1.0) * f.pow2(n, x.type) * f.poly(2.0 / (bounded + 2.0), ERFC_F64)
     return f.select(a <= 1.0, near, 1.0 - complement).copysign(x)

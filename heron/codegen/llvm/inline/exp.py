@@ -26,15 +26,15 @@ EXP2 = {
             0.0001540353039335456, 1.5252733871437472e-05, 1.3215486823495732e-06, 1.0178045133273393e-07,
             7.054891387020564e-09, 4.457557049916848e-10, 2.5737932444201745e-11),
 }  # fmt: skip
-#: beyond these exp is inf or 0 (and the two-step scaling still holds)
-EXP_RANGE = {"f32": (-104.0, 89.0), "f64": (-746.0, 710.0)}
+#: beyond these exp is inf or 0; at the lower bounds n is the lowest that `scale_positive` takes
+EXP_RANGE = {"f32": (-104.5, 89.0), "f64": (-746.0, 710.0)}
 EXP2_RANGE = {"f32": (-151.0, 129.0), "f64": (-1076.0, 1025.0)}
 
 
 def reduce(f: Body, x: Value) -> tuple[Value, Value]:
     """x = n·ln2 + r as (n, r), |r| <= ln2/2."""
     hi, lo = LN2[x.type]
-    n, rounded = f.round_to_int(x * LOG2_E)
+    n, rounded = f.round_to_int(x, LOG2_E)
     return n, f.fma(rounded, -lo, f.fma(rounded, -hi, x))
 
 

@@ -3,19 +3,10 @@
 from __future__ import annotations
 
 from heron.codegen.llvm.inline.builder import Body, Value, inline
-from heron.codegen.llvm.inline.exp import expm1_reduced, reduce
+from heron.codegen.llvm.inline.exp import EXP, LN2, LOG2_E, expm1_reduced, reduce
 from heron.codegen.llvm.inline.log import log_sum
 
 INF = float("inf")
-#: (tanh x - x) / x³ in x², |x| <= 0.625; relative error of tanh 2^-32 and 2^-65
-TANH = {
-    "f32": (-0.3333333134651184, 0.13333220779895782, -0.053947459906339645, 0.021700244396924973,
-            -0.008168870583176613, 0.0021303086541593075),
-    "f64": (-0.3333333333333333, 0.1333333333333323, -0.05396825396816599, 0.021869488532586745,
-            -0.008863235447829269, 0.0035921268515932154, -0.0014558229886809282, 0.0005899518078984759,
-            -0.000238776717668047, 9.575811824532648e-05, -3.662652518538326e-05, 1.1787460705593045e-05,
-            -2.2660453928968223e-06),
-}  # fmt: skip
 #: (sinh x - x) / x³ in x², |x| <= 1; relative error 2^-33 and 2^-72
 SINH = {
     "f32": (0.1666666716337204, 0.008333350531756878, 0.000198358713532798, 2.819029077727464e-06),
@@ -24,6 +15,8 @@ SINH = {
 }  # fmt: skip
 #: from here tanh rounds to 1
 TANH_ONE = {"f32": 10.0, "f64": 20.0}
+#: up to this (e^2x - 1) / 2 x is near 0
+TANH_NEAR = 0.5
 #: sinh and cosh are inf beyond
 SINH_MAX = {"f32": 90.0, "f64": 711.0}
 #: beyond, asinh x = log 2x to the last bit
@@ -39,13 +32,24 @@ def odd_poly(f: Body, x: Value, coefficients: tuple[float, ...]) -> Value:
 
 @inline("tanh")
 def tanh(f: Body, x: Value) -> Value:
-    """1 - 2/(e^2x + 1) away from 0, a polynomial near it."""
-    a = x.abs()
-    n, r = reduce(f, f.at_most(a, TANH_ONE[x.type]) * 2.0)
+    """t = h / (h + 1) for h = (e^2x - 1) / 2; near 0 h - t·h, in which the roundings of t count less.
+
+    With r = 2s, (e^r - 1) / 2 is a polynomial in s whose coefficients are those of e^r - 1 times powers of two.
+    """
+    hi, lo = LN2[x.type]
+    a = f.at_most(x.abs(), TANH_ONE[x.type])
+    n, rounded = f.round_to_int(a, 2.0 * LOG2_E)
+    first = f.fma(rounded, -0.5 * hi, a)
+    s = f.fma(rounded, -0.5 * lo, first)
+    higher = f.poly(s, [c * 2.0 ** (k + 1) for k, c in enumerate(EXP[x.type])])
+    if x.type == "f32":
+        q = f.fma(s * s, higher, s)
+    else:  # s was rounded by a quarter of an ULP of the result
+        q = f.fma(s * s, higher, f.fma(rounded, -0.5 * lo, first - s)) + s
     power = f.pow2(n, x.type)
-    e = f.fma(power, expm1_reduced(f, r), power)
-    far = 1.0 - 2.0 / (e + 1.0)
-    return f.select(a < 0.625, odd_poly(f, a, TANH[x.type]), far).copysign(x)
+    h = f.fma(power, q, f.fma(power, 0.5, -0.5))
+    t = h / (h + 1.0)
+    return f.select(h < TANH_NEAR, f.fma(-h, t, h), t).copysign(x)
 
 
 def half_exp(f: Body, a: Value) -> Value:
