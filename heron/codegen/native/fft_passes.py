@@ -10,6 +10,7 @@ import numpy as np
 
 from heron.codegen.llvm.jit import host
 from heron.codegen.llvm.text import Function
+from heron.codegen.turning import rounds
 from heron.hlo.ir.types import ElementType
 from heron.records import dataclass
 
@@ -161,16 +162,16 @@ class Vectors(Function):
         self.masked_store(both, place, self.mask(self.integer("mul", count, 2), wide), wide)
 
     def turned(self, rows: Sequence[str]) -> list[str]:
-        """The transpose of a square of vectors: the halves interleaved, as often as the side has bits."""
+        """The transpose of a square of vectors."""
         n, rows = self.lanes, list(rows)
-        for _ in range(n.bit_length() - 1):
-            made: list[str] = []
-            for a, b in zip(rows[: n // 2], rows[n // 2 :], strict=True):
-                for start in (0, n // 2):
-                    order = ", ".join(f"i32 {start + k // 2 + (k % 2) * n}" for k in range(n))
-                    pair = f"{self.vector} {a}, {self.vector} {b}"
-                    made.append(self.value(f"shufflevector {pair}, <{n} x i32> <{order}>"))
-            rows = made
+        for shuffles in rounds(n, self.element.bits):
+            rows = [
+                self.value(
+                    f"shufflevector {self.vector} {rows[a]}, {self.vector} {rows[b]}, "
+                    f"<{n} x i32> <{', '.join(f'i32 {k}' for k in order)}>"
+                )
+                for a, b, order in shuffles
+            ]
         return rows
 
     def repeated(self, number: str) -> str:

@@ -8,6 +8,7 @@ from heron.codegen.llvm.jit import Jit
 from heron.codegen.native import common_code
 from heron.codegen.native.float_gemm_form import FIELDS, GROUPS, Form
 from heron.codegen.native.float_gemm_tile import TileWriter
+from heron.codegen.turning import rounds
 from heron.outcome import beside
 from heron.runtime.object_code import Object
 
@@ -346,15 +347,12 @@ class ProductWriter(TileWriter):
     def turned(self, rows: list[str], kind: str) -> list[str]:
         """As many vectors of that type as one has elements, transposed."""
         side = len(rows)
-        orders = [[h * side // 2 + n // 2 + side * (n % 2) for n in range(side)] for h in range(2)]
-        count = side
-        while count > 1:  # each round mixes the upper half of the rows with the lower one
+        for shuffles in rounds(side, 8 * self.f.lanes * self.f.word_bytes // side):
             rows = [
                 self.value(
-                    f"shufflevector {kind} {a}, {kind} {b}, <{side} x i32> <{', '.join(f'i32 {n}' for n in order)}>"
+                    f"shufflevector {kind} {rows[a]}, {kind} {rows[b]}, "
+                    f"<{side} x i32> <{', '.join(f'i32 {n}' for n in order)}>"
                 )
-                for a, b in zip(rows[: side // 2], rows[side // 2 :], strict=True)
-                for order in orders
+                for a, b, order in shuffles
             ]
-            count //= 2
         return rows

@@ -250,7 +250,7 @@ class _Function:
         indices = op.indices[:rank], op.indices[rank:]
         found = [self.address(b, at, builder) for b, at in zip(buffers, indices, strict=True)]
         pointers, alignments = (found[0][0], found[1][0]), (found[0][1], found[1][1])
-        lower_transpose.lower(op, buffers[0].element, pointers, alignments, builder)
+        lower_transpose.lower(op, buffers[0].element, pointers, alignments, self.options.vector_bits, builder)
         replace(op, [op.target])
 
     # -- where tensors come from

@@ -1,8 +1,6 @@
-"""xla_gpu.transpose_block → vector loads, shuffles, vector stores.
+"""xla_gpu.transpose_block → vector loads, shuffles (`heron.codegen.turning`), vector stores.
 
-An n x n block is turned in log2 n rounds; each interleaves row i with row i + n/2 into rows 2i and 2i + 1. With the
-bits of (row, column) written side by side a round rotates them by one place, so that log2 n rounds swap row and
-column. Elements travel as integers of their width.
+Elements travel as integers of their width. Blocks of more than the machine's vectors are turned part by part.
 """
 
 from __future__ import annotations
@@ -17,6 +15,7 @@ from xdsl.ir import Attribute, SSAValue
 from heron.codegen.ir.builder import Builder
 from heron.codegen.ir.dialects.xla_gpu import TransposeBlockOp
 from heron.codegen.transforms.lib.buffers import byte_size, offset, raw_load, raw_store
+from heron.codegen.turning import rounds
 
 
 def lower(
@@ -24,6 +23,7 @@ def lower(
     element: Attribute,
     pointers: tuple[SSAValue, SSAValue],
     alignments: tuple[int, int],
+    vector_bits: int,
     builder: Builder,
 ) -> None:
     """Emits the op.
@@ -31,32 +31,33 @@ def lower(
     Args:
         element: the element type of both tensors.
         pointers: where the block starts in source and target; `alignments`: of these addresses, in bytes.
+        vector_bits: the most bits of a row that is turned at once; 0: any number.
     """
-    n, source_step, target_step = (p.value.data for p in (op.size, op.source_step, op.target_step))
+    n, steps = op.size.value.data, (op.source_step.value.data, op.target_step.value.data)
     bytes_ = byte_size(element)
     integer = IntegerType(8 * bytes_)
-    row_type = VectorType(integer, [n])
-    alignment = gcd(alignments[0], source_step * bytes_)
-    rows = [
-        raw_load(offset(pointers[0], integer, k * source_step, builder), row_type, alignment, builder) for k in range(n)
-    ]
-    half = n // 2
-    for _ in range(n.bit_length() - 1):
-        pairs = [(rows[k], rows[k + half]) for k in range(half)]
-        rows = [_interleave(a, b, part, row_type, builder) for a, b in pairs for part in range(2)]
-    alignment = gcd(alignments[1], target_step * bytes_)
-    for k, row in enumerate(rows):
-        raw_store(row, offset(pointers[1], integer, k * target_step, builder), alignment, builder)
+    side = min(n, vector_bits // (8 * bytes_)) if vector_bits else n
+    row_type = VectorType(integer, [side])
+    between = side * bytes_ if side < n else 0
+    source, target = (gcd(a, step * bytes_, between) for a, step in zip(alignments, steps, strict=True))
+
+    def place(tensor: int, row: int, column: int) -> SSAValue:
+        return offset(pointers[tensor], integer, row * steps[tensor] + column, builder)
+
+    for top in range(0, n, side):
+        for left in range(0, n, side):
+            rows = [raw_load(place(0, top + k, left), row_type, source, builder) for k in range(side)]
+            for shuffles in rounds(side, 8 * bytes_):
+                rows = [_shuffled(rows[s.first], rows[s.second], s.order, row_type, builder) for s in shuffles]
+            for k, row in enumerate(rows):
+                raw_store(row, place(1, left + k, top), target, builder)
 
 
-def _interleave(a: SSAValue, b: SSAValue, part: int, type_: VectorType, builder: Builder) -> SSAValue:
-    """The elements of the first (part 0) or second halves of two rows, in turn."""
-    properties: dict[str, Attribute] = {"mask": _mask(type_.get_shape()[0], part)}
-    op = llvm.ShuffleVectorOp.create(operands=(a, b), result_types=(type_,), properties=properties)
+def _shuffled(a: SSAValue, b: SSAValue, order: tuple[int, ...], type_: VectorType, builder: Builder) -> SSAValue:
+    op = llvm.ShuffleVectorOp.create(operands=(a, b), result_types=(type_,), properties={"mask": _mask(order)})
     return builder.add(op).results[0]
 
 
-@lru_cache(maxsize=64)
-def _mask(n: int, part: int) -> Attribute:
-    first = part * n // 2
-    return DenseArrayBase.from_list(i32, [k for c in range(first, first + n // 2) for k in (c, c + n)])
+@lru_cache(maxsize=256)
+def _mask(order: tuple[int, ...]) -> Attribute:
+    return DenseArrayBase.from_list(i32, order)
