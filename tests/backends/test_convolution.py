@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 from heron.backends.convolution import lowering
 from heron.backends.convolution.axes import axes_of
 from heron.backends.convolution.tiles import tiling
+from heron.codegen.llvm.jit import host
 from heron.codegen.native import tile_code
 from heron.compiling import compile
 from heron.hlo.ir.module import Module
@@ -92,7 +93,9 @@ def test_a_long_window_without_padding_is_the_innermost_sum(name: str) -> None:
     how, _ = tiling(i, axes_of(i))
     channels = i.operands[1].shape.dims[i.dim_labels.kernel_input]
     assert how is not None and how.loops[-1].longest == i.window[-1].size * channels
-    assert len(how.rows[0].outs) > 1 and len(how.rows[0].steps) == 1
+    assert len(how.rows[0].steps) == 1
+    if name != "grouped" or host().width >= 512:  # 16 registers hold the outputs of one group
+        assert len(how.rows[0].outs) > 1
 
 
 PADDED = {

@@ -9,7 +9,7 @@ import numpy as np
 
 from heron.hlo.ir.op import Attr, AttrKind, Op, Trait, op
 from heron.hlo.ir.shape import Shape
-from heron.hlo.ir.types import PRED, ElementType
+from heron.hlo.ir.types import F64, PRED, ElementType
 from heron.hlo.meaning import complex_math, numeric
 from heron.hlo.meaning.numeric import lift, lift_precise
 from heron.hlo.meaning.scipy_part import scipy_part
@@ -270,7 +270,8 @@ class Cbrt(Transcendental):
     code = 58
 
     def compute(self, t: ElementType, x: np.ndarray) -> np.ndarray:
-        return np.cbrt(x)
+        # some C libraries' own is off by 4 units in the last place of an f64
+        return np.cbrt(x.astype(np.longdouble)).astype(x.dtype) if t is F64 else np.cbrt(x)
 
 
 @op("exponential")

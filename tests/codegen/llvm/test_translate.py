@@ -11,7 +11,7 @@ import pytest
 
 import heron
 from heron.codegen.ir.dialects.context import parse_kernel
-from heron.codegen.llvm.jit import Jit
+from heron.codegen.llvm.jit import Jit, host
 from heron.codegen.llvm.translate import KernelAbi, to_llvm
 from heron.codegen.transforms import expand_float_ops, lower_math_cpu
 from heron.compiling import compile
@@ -440,7 +440,8 @@ def test_a_test_of_the_loop_around_does_not_keep_it_from_vectors() -> None:
     exe = assert_agrees(heron.parse(BORDER), "cpu")
     kernel = exe.stage("asm").partition("input_reduce_fusion:")[2].partition("func_end")[0]
     called = re.findall(r"heron\.exp\.f32\.far(\.v\d+)?(?:@PLT)?$", kernel, re.MULTILINE)
-    assert called and all(called)
+    assert any(called)
+    assert host().width < 512 or all(called)  # without masks, elements left over from vectors are single
 
 
 FAR_BORDER = """HloModule far_border
