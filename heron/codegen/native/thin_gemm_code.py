@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 
 from heron.codegen.llvm.code_cache import CodeCache
-from heron.codegen.llvm.text import Function
+from heron.codegen.llvm.text import LINE, Function
 from heron.codegen.llvm.values import Value
 from heron.codegen.native import common_code
 from heron.hlo.ir.types import ElementType
@@ -24,6 +24,9 @@ FIELDS = (
 PACKED = 4096
 #: steps after which sums are added to the total
 _STRETCH = 512
+#: elements of the summed dimension that neighbouring lines are asked for ahead: a processor does not foresee rows of
+#: which it reads parts
+_AHEAD = 8
 #: sums that are added to side by side, so that none waits for the one before, and those of more than a few vectors,
 #: which need no more reads for each
 _SUMS, _MANY_SUMS, _FEW = 8, 24, 3
@@ -53,9 +56,17 @@ class ThinForm:
         return 128 if self.along else self.lanes * self.registers
 
     @property
+    def is_wide(self) -> bool:
+        """Whether the machine has 32 registers of 512 bits."""
+        return self.lanes * self.element.bits == 512
+
+    @property
     def registers(self) -> int:
         """Of lines that are done at once."""
-        most = 8 if self.lanes * self.element.bits == 512 else 4
+        if self.is_wide:
+            most = 8
+        else:
+            most = 12 if self.vectors == 1 else 4  # of 16
         return most if self.vectors <= _FEW else max(1, 5 * most // 2 // self.vectors)
 
     @property
@@ -210,25 +221,34 @@ class _ThinWriter(Function):
 
     # -- across lines --------------------------------------------------------------------------------------------------
     def _across(self, first: Value, last: Value) -> None:
-        registers, lanes = self.f.registers, self.f.lanes
-        whole, rest = self.fork((last - first).eq(registers * lanes))
+        most, lanes = self.f.registers, self.f.lanes
+        whole, rest = self.fork((last - first).eq(most * lanes))
         with whole:
-            self._lines_across(first, registers, "")
-        with rest, self.loop(first, last, lanes) as line:
-            self._lines_across(line, 1, self._mask(last - line), last - line)
+            self._lines_across(first, most)
+        with rest:
+            needed = (last - first + (lanes - 1)) // lanes
+            for registers in range(1, most + 1):
+                with self.when(needed.eq(registers)):
+                    self._lines_across(first, registers, last - first - (registers - 1) * lanes)
 
-    def _lines_across(self, line: Value, registers: int, mask: str, count: Value | None = None) -> None:
+    def _lines_across(self, line: Value, registers: int, count: Value | None = None) -> None:
+        """The lines of some registers, of which the last one has `count` if not as many as there are lanes."""
+        masks = [""] * (registers - 1) + ["" if count is None else self._mask(count)]
         lanes, vectors = self.f.lanes, range(self.f.vectors)
         ways = max(1, _SUMS // (registers * len(vectors)))
 
         def add(parts: Sequence[str], start: Value, stop: Value) -> None:
             def step(k: Value, way: int) -> None:
                 ys = self.element(self.many, k * self.field["many.step"] + line)
+                if not self.f.is_wide:
+                    ahead = self.element(ys, self.field["many.step"] * _AHEAD)
+                    for n in range(0, registers * lanes * self.f.element.byte_size, LINE):
+                        self.fetch_early(self.at(ahead, n, "i8"))
                 place = k * self.field["few.k"]
                 xs = [
                     self._repeated(self.load(self.scalar, self._few(place, vector)), self.scalar) for vector in vectors
                 ]
-                for n in range(registers):
+                for n, mask in enumerate(masks):
                     y = self._get(self.element(ys, n * lanes), mask)
                     for vector in vectors:
                         self._add_product(parts[(way * registers + n) * len(vectors) + vector], xs[vector], y)
@@ -245,8 +265,9 @@ class _ThinWriter(Function):
         while len(totals) > size:
             half = len(totals) // 2
             totals = [self._sum(a, b) for a, b in zip(totals[:half], totals[half:], strict=True)]
-        for n in range(registers):
-            self._store(line + n * lanes, totals[n * len(vectors) : (n + 1) * len(vectors)], mask, count)
+        for n, mask in enumerate(masks):
+            results = totals[n * len(vectors) : (n + 1) * len(vectors)]
+            self._store(line + n * lanes, results, mask, count if mask else None)
 
     def _few(self, place: Value, vector: int) -> Value:
         return self.element(self.few, place + self.field["few.vector"] * vector)
