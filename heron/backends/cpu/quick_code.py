@@ -14,7 +14,7 @@ from typing import TypeGuard
 from heron.analysis.cost.kernel import kernel_cost
 from heron.backends.cpu import parallel
 from heron.backends.lower import KernelUse, LoweredProgram
-from heron.codegen.elemental.reducer import is_reassociated
+from heron.codegen.elemental.reducer import rounds_freely
 from heron.codegen.ir.editing import ops_within
 from heron.hlo.ir.instruction import Instruction
 from heron.runtime.fortran import Call, Factored, Move, Pivots, Turn
@@ -70,4 +70,4 @@ def _seconds(use: KernelUse) -> float:
     seconds = parallel.seconds_of(use) * use.launches
     if seconds < _EACH:
         seconds = max(seconds, _work(use.instruction) * use.launches)
-    return math.inf if seconds < _EACH and any(map(is_reassociated, ops_within(use.kernel.module))) else seconds
+    return math.inf if seconds < _EACH and any(map(rounds_freely, ops_within(use.kernel.module))) else seconds

@@ -17,6 +17,7 @@ from heron.codegen.elemental.arithmetic import binary
 from heron.codegen.elemental.constants import scalar_constant
 from heron.codegen.elemental.convert import convert
 from heron.codegen.elemental.emitter import FunctionEmitter
+from heron.codegen.elemental.reducer import contract
 from heron.codegen.elemental.registry import rule
 from heron.codegen.elemental.values import Value
 from heron.hlo.ir.instruction import Instruction
@@ -76,7 +77,10 @@ def _sum_of_products(
             for o, place in zip(i.operands, places(variables), strict=True)
         )
         product = binary(e, "multiply", lhs, rhs, wide)
-        return e.pack(binary(e, "add", e.unpack(iter(carried), shape), product, wide), shape)
+        total = binary(e, "add", e.unpack(iter(carried), shape), product, wide)
+        if e.kernel.straight:
+            contract(product, total)
+        return e.pack(total, shape)
 
     if e.kernel.straight and inside is None and prod(sizes) <= _STRAIGHT:
         total = zero  # no loop: the one around vectorises

@@ -45,6 +45,8 @@ from heron.records import dataclass
 
 _BITWISE: dict[str, type[Operation]] = {"and": arith.AndIOp, "or": arith.OrIOp, "xor": arith.XOrIOp}
 _REASSOCIATE: dict[str, Attribute] = {"fastmath": arith.FastMathFlagsAttr([FastMathFlag.REASSOC])}
+_CONTRACT: dict[str, Attribute] = {"fastmath": arith.FastMathFlagsAttr([FastMathFlag.ALLOW_CONTRACT])}
+_FREE = (_REASSOCIATE["fastmath"], _CONTRACT["fastmath"])
 
 
 @dataclass(frozen=True, slots=True)
@@ -242,9 +244,18 @@ def reassociate(value: Value) -> None:
             p.owner.properties.update(_REASSOCIATE)  # type: ignore[union-attr]
 
 
-def is_reassociated(op: Operation) -> bool:
-    """Whether LLVM chooses the order of an op's sums or products: the bits depend on how it optimises."""
-    return op.properties.get("fastmath") == _REASSOCIATE["fastmath"]
+def contract(product: Value, total: Value) -> None:
+    """Let LLVM round a float product and the sum it is added to once, where the machine has an instruction for it."""
+    if isinstance(product, SSAValue) and isinstance(total, SSAValue):
+        for op in (product.owner, total.owner):
+            if isinstance(op, arith.MulfOp | arith.AddfOp):
+                op.properties.update(_CONTRACT)
+
+
+def rounds_freely(op: Operation) -> bool:
+    """Whether LLVM chooses the order of an op's sums or products, or rounds two ops once: the bits depend on how it
+    optimises."""
+    return op.properties.get("fastmath") in _FREE
 
 
 def _element_types(hero: Instruction) -> tuple[ElementType, ...]:
