@@ -24,6 +24,8 @@ if TYPE_CHECKING:
 #: it goes across lines; and where neighbouring vectors lie side by side, too, which other code would have to rearrange:
 #: also where very many elements are summed
 _MOST, _MOST_ALONG, _MOST_ACROSS, _MOST_BOTH, _MOST_LONG, _LONG = 3, 8, 10, 16, 24, 2048
+#: the same with 16 registers: along a line, across lines, and where neighbouring vectors lie side by side, too
+_MOST_OF_16 = 6, 5, 8
 #: elements along a line for each vector but two that are worth the adding up of registers in the end
 _EACH = 32
 #: multiplications from which on threads share a product, and those a thread takes at a time
@@ -50,7 +52,8 @@ def thin_form(t: GemmThunk) -> ThinForm | None:
 def _most(along: bool, in_vectors: bool, k: int) -> int:
     """The most vectors, by whether the elements of a line, and of a vector, lie side by side."""
     if host().width < 512:
-        return _MOST
+        most_along, most_across, most_both = _MOST_OF_16
+        return min(most_along, max(_MOST, 2 + k // _EACH)) if along else most_across if in_vectors else most_both
     if along:
         return min(_MOST_ALONG, max(_MOST, 2 + k // _EACH))
     return _MOST_ACROSS if in_vectors else _MOST_LONG if k >= _LONG else _MOST_BOTH

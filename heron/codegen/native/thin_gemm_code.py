@@ -30,6 +30,8 @@ _AHEAD = 8
 #: sums that are added to side by side, so that none waits for the one before, and those of more than a few vectors,
 #: which need no more reads for each
 _SUMS, _MANY_SUMS, _FEW = 8, 24, 3
+#: those of a machine with 16 registers
+_FEW_REGISTERS = 12
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,16 +65,15 @@ class ThinForm:
     @property
     def registers(self) -> int:
         """Of lines that are done at once."""
-        if self.is_wide:
-            most = 8
-        else:
-            most = 12 if self.vectors == 1 else 4  # of 16
-        return most if self.vectors <= _FEW else max(1, 5 * most // 2 // self.vectors)
+        if not self.is_wide:
+            return max(1, (_FEW_REGISTERS if self.vectors <= 4 else 10) // self.vectors)
+        return 8 if self.vectors <= _FEW else max(1, 20 // self.vectors)
 
     @property
     def together(self) -> int:
         """Lines whose sums are taken at once, where a register goes along a line."""
-        return max(1, (_SUMS if self.vectors <= _FEW else _MANY_SUMS) // self.vectors)
+        many = _MANY_SUMS if self.is_wide else _FEW_REGISTERS
+        return max(1, (_SUMS if self.vectors <= _FEW else many) // self.vectors)
 
 
 def address(f: ThinForm, cache: CodeCache | None) -> int:

@@ -58,9 +58,9 @@ def assert_close(module: Module, t: str, k: int, expects: str = "heron_thin_") -
 @pytest.mark.parametrize("t", ["f32", "f64"])
 @pytest.mark.parametrize("sizes", SIZES, ids=str)
 def test_every_order_and_size(sizes: tuple[int, int, int, int], t: str) -> None:
-    is_thin = thin_gemm.host().width >= 512 or min(sizes[1:3]) <= 3
+    is_surely_thin = thin_gemm.host().width >= 512 or min(sizes[1:3]) <= 3
     for left, right in itertools.product((False, True), repeat=2):
-        assert_close(product(t, sizes, left, right), t, sizes[3], "heron_thin_" if is_thin else "heron_gemm_")
+        assert_close(product(t, sizes, left, right), t, sizes[3], "heron_thin_" if is_surely_thin else "heron_")
 
 
 @pytest.mark.parametrize("width", [128, 256])
@@ -71,6 +71,13 @@ def test_narrower_registers(width: int, monkeypatch: pytest.MonkeyPatch) -> None
     for left, right in itertools.product((False, True), repeat=2):
         assert_close(product("f32", (2, 3, 67, 45), left, right), "f32", 45)
         assert_close(product("f64", (1, 35, 2, 21), left, right), "f64", 21)
+    for m in (1, 4, 5):  # whole blocks of columns, and some or one left over
+        for n in (96, 100, 107, 9):
+            assert_close(product("f32", (1, m, n, 70), False, False), "f32", 70)
+    for m in (6, 7, 8):
+        assert_close(product("f32", (2, m, 61, 530), True, False), "f32", 530)
+    for m in (4, 5, 6):
+        assert_close(product("f64", (1, m, 37, 200), False, True), "f64", 200)
 
 
 @pytest.mark.skipif(thin_gemm.host().width < 512, reason="needs 32 registers")
