@@ -27,6 +27,9 @@ _PORTION = 1 << 18
 #: from beyond them
 _FIRST, _SECOND = 1 << 15, 1 << 20
 _FROM_SECOND, _FROM_THIRD = 3.0, 6.0
+#: bytes of a vector that is loaded, or multiplied and added, in a cycle: two of half as many take no longer; the cycles
+#: of a load of one element into all lanes
+_BYTES, _ELEMENT = 64, 0.5
 #: work items from which on each does all tiles of rows
 _ITEMS = 64
 
@@ -77,6 +80,7 @@ def _cut(t: Tiling, element: ElementType, lanes: int, every: int, vectors: int) 
     times = prod(loop.products for loop in outer)
     inner_steps = inner.products
     cycles, parts = 0.0, 0
+    vector = lanes * element.byte_size / _BYTES  # cycles
     summed = prod(loop.longest for loop in t.loops) * max((len(rows.steps) for rows in t.rows), default=0)
     fetch = 0.0 if t.lanewise else _fetch(summed * vectors * lanes * element.byte_size)
     for rows in t.rows:
@@ -89,8 +93,10 @@ def _cut(t: Tiling, element: ElementType, lanes: int, every: int, vectors: int) 
         )
         begin = (10 + 3 * height) * len(inner.walk)
         for width, number in ((vectors, tiles - 1), (last, 1)):
-            # sums of one product after the other wait 4 cycles; a load of a vector takes one, of an element half of one
-            each = max(height * width, 4, width + height * (width if t.lanewise else 0.5), width * fetch)
+            # sums of one product after the other wait 4 cycles, and longer where there are two a cycle to be ready for
+            wait = 4 if vector == 1 else 6
+            loads = width * vector + height * (width * vector if t.lanewise else _ELEMENT)
+            each = max(height * width * vector, wait, loads, width * fetch * vector)
             cycles += number * taken * (begin + each * inner_steps)
         parts += here
     tile_calls = parts * tiles * prod(len(loop.walk) for loop in t.loops)
