@@ -75,6 +75,13 @@ def test_every_function_is_straight_code_on_vectors() -> None:
         assert not any(re.search(r"^\s(j|loop|b\.)", code, re.M) for code in vectors), name
 
 
+@pytest.mark.parametrize("width", [128, 256])
+def test_llvm_tells_the_user_nothing(width: int, capfd: pytest.CaptureFixture[str]) -> None:
+    """It does where it was asked for vectors and made none."""
+    called.compiler("heron.sin.f64", Jit()).asm(called.text("heron.sin.f64", width))
+    assert capfd.readouterr().err == ""
+
+
 @pytest.mark.parametrize("name", [name for name in REGISTRY if called.can_be_called(name)])
 def test_vectors_are_written_where_no_table_is_read(name: str) -> None:
     """LLVM's loop vectoriser takes half of the time of a function's module."""

@@ -253,6 +253,8 @@ def _over_lanes(d: Definition, count: int) -> str:
             *_lane_loop(d, count, ".usual", "entry"),
             *_lane_loop(d, count, "", "entry"),
         ]
+    # LLVM makes no vectors of two lanes, and tells the user so if it was asked to
+    hints = f"!0, !1, !{2 * count + 1}" if count > 2 else "!1"
     return "\n".join(
         [
             *lines,
@@ -260,7 +262,7 @@ def _over_lanes(d: Definition, count: int) -> str:
             f"  %r = load {many}, ptr %out",
             f"  ret {many} %r",
             "}",
-            f"!{2 * count} = distinct !{{!{2 * count}, !0, !1, !{2 * count + 1}}}",
+            f"!{2 * count} = distinct !{{!{2 * count}, {hints}}}",
             f'!{2 * count + 1} = !{{!"llvm.loop.vectorize.width", i32 {count}}}',
         ]
     )
