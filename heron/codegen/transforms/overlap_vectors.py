@@ -11,6 +11,8 @@ so that the lanes of one are left to combine:
 
     scf.for %j = 0 to 8 iter_args(%m = %least) { %x = in[%i + %j]; %y = in[%i + %j + 5]; %n = max(%m, max(%x, %y)) }
 
+A loop that writes what it reads cannot do an element twice: it ends with loops of 4, 2 and 1.
+
 LLVM does the steps that are left over one by one, or makes masks of several instructions for them. It matters along
 rows of some dozens of elements, and to loops with functions, of which one takes as long as a vector of them.
 
@@ -19,7 +21,7 @@ CPU kernels only, on machines that have no instructions for a part of a vector (
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
 from xdsl.dialects import arith, llvm, math, scf
 from xdsl.dialects.builtin import IntegerType, ModuleOp
@@ -86,16 +88,21 @@ def _split(loop: scf.ForOp, vector_bits: int, constants: Constants) -> None:
     left = steps % (lanes * at_a_time)
     if not left:
         return
-    last = left if left <= one_by_one else _last(left, lanes * at_a_time)
     builder = Builder(_block(loop), constants, before=loop)
     border = upper - left
-    first = _copy(loop, builder, lower, border, list(loop.iter_args))
-    first.attributes["heron.interleave"] = int_attr(at_a_time)
-    rest = _copy(loop, builder, upper - last, upper, list(first.results))
-    rest.attributes["heron.interleave"] = int_attr(max(1, last // lanes))
-    if last > left:
-        _leave_out(rest, border, constants)
-    replace(loop, list(rest.results))
+    part = _copy(loop, builder, lower, border, list(loop.iter_args))
+    part.attributes["heron.interleave"] = int_attr(at_a_time)
+    if _is_in_place(ops):
+        ends = [*_powers(border, left)]
+    else:
+        last = left if left <= one_by_one else _last(left, lanes * at_a_time)
+        ends = [(upper - last, upper)]
+    for start, end in ends:
+        part = _copy(loop, builder, start, end, list(part.results))
+        part.attributes["heron.interleave"] = int_attr(max(1, (end - start) // lanes))
+        if start < border:
+            _leave_out(part, border, constants)
+    replace(loop, list(part.results))
 
 
 def _put_abreast(loop: scf.ForOp, lower: int, steps: int, lanes: int, constants: Constants) -> None:
@@ -149,6 +156,20 @@ def _last(left: int, lanes: int) -> int:
     return max(1 << (left - 1).bit_length(), lanes // 2 if lanes > 2 else lanes)
 
 
+def _powers(start: int, count: int) -> Iterator[tuple[int, int]]:
+    """A range as ranges of powers of two, the largest first."""
+    while count:
+        size = 1 << count.bit_length() - 1
+        yield start, start + size
+        start, count = start + size, count - size
+
+
+def _is_in_place(ops: Sequence[Operation]) -> bool:
+    """Whether a loop reads an array that it writes."""
+    written = {array_of(address_of(op)) for op in ops if isinstance(op, llvm.StoreOp)}
+    return any(isinstance(op, llvm.LoadOp) and array_of(address_of(op)) in written for op in ops)
+
+
 def _block(loop: scf.ForOp) -> Block:
     block = loop.parent
     assert block is not None
@@ -194,10 +215,7 @@ def _is_for_vectors(loop: scf.ForOp, ops: Sequence[Operation]) -> bool:
     stored = [op for op in accesses if isinstance(op, llvm.StoreOp)]
     if not accesses or any(is_apart(address_of(op), loop) for op in accesses):
         return False
-    if not all(_moves(op, body.args[0]) for op in stored):
-        return False
-    written = {array_of(address_of(op)) for op in stored}
-    return not any(isinstance(op, llvm.LoadOp) and array_of(address_of(op)) in written for op in accesses)
+    return all(_moves(op, body.args[0]) for op in stored)
 
 
 def _is_fence(op: CallOp) -> bool:

@@ -79,9 +79,16 @@ def test_a_sum_leaves_out_what_it_has() -> None:
     assert "arith.select" not in str(lower(kernel(12), vector_bits=256))  # half a vector
 
 
-def test_a_row_that_is_written_in_place_stays() -> None:
-    """Its second vector would read what the first one wrote."""
-    assert loops(kernel(13, alias=" {xla_gpu.alias = 0 : i64}")) == 1
+@pytest.mark.parametrize(("n", "wanted"), [(13, 3), (15, 4), (16, 1), (9, 2)])
+def test_a_row_that_is_written_in_place_ends_with_smaller_vectors(n: int, wanted: int) -> None:
+    """A second vector that overlaps would read what the first one wrote."""
+    text = kernel(n, alias=" {xla_gpu.alias = 0 : i64}")
+    assert loops(text) == wanted
+    x = np.random.default_rng(n).normal(size=(ROWS, n)).astype(np.float32)
+    wanted_x, sums = np.exp(x), np.empty(ROWS, np.float32)
+    run_cpu(text, [x, x, sums], 0, ROWS, vector_bits=256)
+    np.testing.assert_allclose(x, wanted_x, rtol=1e-6)
+    np.testing.assert_allclose(sums, wanted_x.sum(1), rtol=1e-5)
 
 
 def test_a_sum_in_order_stays() -> None:
