@@ -30,6 +30,8 @@ _COLUMN = 512
 _TINY, _HALF_A_VECTOR = 16, 256
 #: steps left over from whole vectors that cost more than masks in all vectors of a loop that accumulates
 _LEFT_OVER = 4
+#: functions that wait for each other, from which on four vectors at a time keep the processor busy
+_LONG_CHAIN = 4
 #: the hint that a loop ends with a part of a vector
 _MASKED = '!"llvm.loop.vectorize.predicate.enable", i1 true'
 #: the hints that a loop takes one step at a time
@@ -233,8 +235,8 @@ def whole(e: Emitter) -> str:
 
 
 def _long_functions(e: Emitter, op: Operation, copies: int) -> list[str]:
-    """Two vectors of a long function at a time keep the processor busy; more are only more code, and so are two where
-    `copies` of the function do not wait for each other.
+    """Two vectors of a long function at a time keep the processor busy, and four of functions that wait for each other.
+    More are only more code, and so are two where `copies` of the function do not wait.
 
     Steps left over from whole vectors would cost as much as a vector each. The last vector of a short loop is a part
     of one instead, where the machine has masks. Such a loop may read a column of an array to its end, too. A loop that
@@ -251,10 +253,20 @@ def _long_functions(e: Emitter, op: Operation, copies: int) -> list[str]:
     masked = is_short and e.calls is not None and _may_mask(e.calls, op, steps)
     masked = masked and not (_writes_apart(op) and is_in_place(op))
     alone = copies > 1 or writes_bytes or masked and steps < _SHORTER
-    hints = [f'!"llvm.loop.interleave.count", i32 {1 if alone else 2}']
+    together = 1 if alone else 4 if _longest_chain(op) >= _LONG_CHAIN else 2
+    hints = [f'!"llvm.loop.interleave.count", i32 {together}']
     if masked:
         hints.append(_MASKED)
     return [e.metadata_node(hint) for hint in hints]
+
+
+def _longest_chain(op: Operation) -> int:
+    """The calls of a loop's step that wait for each other, at most."""
+    depth: dict[SSAValue, int] = {}
+    for o in op.regions[0].blocks[0].ops:
+        found = max((depth.get(v, 0) for v in o.operands), default=0) + isinstance(o, func.CallOp)
+        depth.update(dict.fromkeys(o.results, found))
+    return max(depth.values(), default=0)
 
 
 def _may_mask(calls: Calls, op: Operation, steps: int) -> bool:
