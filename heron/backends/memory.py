@@ -6,6 +6,8 @@ from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
 from heron.hlo.ir.module import Module
+from heron.passes.schedule.remat.fit import Fitter
+from heron.passes.schedule.rematerialization import BLOCK
 from heron.records import dataclass
 
 if TYPE_CHECKING:
@@ -27,9 +29,6 @@ class Trial:
 
 def trials(scheduled: Module, machine: Machine, percents: Sequence[int] = (80, 60, 40)) -> Iterator[Trial]:
     """Try limits on copies of a scheduled module, the next one only where the one before was met."""
-    from heron.passes.schedule.remat.fit import Fitter
-    from heron.passes.schedule.rematerialization import BLOCK
-
     fitter = Fitter(machine.target, BLOCK)
     sizes = fitter.sizes(scheduled)
     for percent in percents if sizes["temp"] else ():

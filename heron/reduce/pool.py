@@ -23,6 +23,7 @@ import numpy as np
 
 from heron.backends import watchdog
 from heron.errors import HeronError
+from heron.hlo.text import parse
 from heron.records import dataclass
 from heron.reduce.case import Case
 from heron.reduce.checks import LOST, Check, Finding
@@ -187,7 +188,6 @@ def _serve(loads: Sequence[str], pipe: Any) -> None:
 
 
 def _look(check: Check, text: str, inputs: Sequence[np.ndarray], blame: bool) -> Finding:
-    from heron.hlo.text import parse
     from heron.reduce.checks.crashes import failure
 
     try:

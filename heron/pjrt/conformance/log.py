@@ -54,15 +54,13 @@ def _prepare() -> None:
         from jax._src import test_util
     except ImportError:
         return  # the tests cannot be imported either, and say what is missing
-    if PLATFORM in os.environ.get("JAX_PLATFORMS", "").split(","):
+    is_platform = PLATFORM in os.environ.get("JAX_PLATFORMS", "").split(",")
+    if is_platform or os.environ.get("HERON_AS"):
         from heron.pjrt import jax_plugin
 
         jax_plugin.initialize()
+    if is_platform:
         _test_like("cpu", test_util)
-    elif os.environ.get("HERON_AS"):
-        from heron.pjrt import jax_plugin
-
-        jax_plugin.initialize()
     if _task is not None and _task.devices:
         test_util.request_cpu_devices = lambda _: None
     if _task is not None and _task.processes > 1:
