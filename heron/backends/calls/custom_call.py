@@ -39,9 +39,9 @@ def custom_call(lowering: Lowering, i: Instruction) -> list[Thunk]:
     """
     call = declaration(i.custom_call_target)
     who = call.computed_by(lowering.target.kind) if call is not None else ""
-    address = handlers.find(i.custom_call_target) if who in ("", EVALUATOR) else None
-    # arrays of a call that heron knows to take any order may lie in another than a handler of that name wants
-    if address is not None and (not who or not any(ffi.misplaced(i))):
+    # arrays of a call that takes any order lie as suits the program: a handler of its name would read and write others
+    may_be_handled = call is None or not who or who == EVALUATOR and not call.any_order
+    if may_be_handled and (address := handlers.find(i.custom_call_target)) is not None:
         return ffi.lower(lowering, i, address)
     if call is None or not who:
         raise _unsupported(i, call, lowering.target.kind)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from heron.backends.calls.host import call, memory_order
@@ -20,26 +19,18 @@ if TYPE_CHECKING:
 def lower(lowering: Lowering, i: Instruction, address: int) -> list[Thunk]:
     """A handler gets the addresses of arrays, which must lie in the layouts the call asks for. Raises GEN018 where one
     does not."""
-    for n, lies, stated in misplaced(i):
-        why = f"operand {n} is {lies}, and the call wants {stated}"
-        raise HeronError(
-            "GEN018", f"'{i.name}' cannot read '{i.operands[n].name}' in its layout", where=str(i), why=why
-        )
-    leaves = [s for o in (*i.operands, i) for _, s in o.shape.leaves() if s.is_array]
-    operands = sum(1 for o in i.operands for _, s in o.shape.leaves() if s.is_array)
-    attributes = read_attributes(str(i.extras.get("backend_config", "")))
-    numbers = [s.element_type.proto_id for s in leaves]
-    return call(lowering, i, ffi.Handler(i.custom_call_target, address, numbers, operands, attributes), "ffi")
-
-
-def misplaced(i: Instruction) -> Iterator[tuple[int, Shape, Shape]]:
-    """The operands of a call that do not lie in memory as it states: number, shape, and the shape that is stated."""
     constraints: tuple[Shape, ...] = i.attrs.get("operand_layout_constraints") or ()
     for n, (o, stated) in enumerate(zip(i.operands, constraints, strict=False)):
         for index, leaf in stated.leaves():
             lies = o.shape.at(index)
             if leaf.is_array and _places(lies) != _places(leaf):
-                yield n, lies, leaf
+                why = f"operand {n} is {lies}, and the call wants {leaf}"
+                raise HeronError("GEN018", f"'{i.name}' cannot read '{o.name}' in its layout", where=str(i), why=why)
+    leaves = [s for o in (*i.operands, i) for _, s in o.shape.leaves() if s.is_array]
+    operands = sum(1 for o in i.operands for _, s in o.shape.leaves() if s.is_array)
+    attributes = read_attributes(str(i.extras.get("backend_config", "")))
+    numbers = [s.element_type.proto_id for s in leaves]
+    return call(lowering, i, ffi.Handler(i.custom_call_target, address, numbers, operands, attributes), "ffi")
 
 
 def _places(shape: Shape) -> list[int]:
