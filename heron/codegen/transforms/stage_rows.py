@@ -9,7 +9,8 @@ A short loop with functions is one vector with a mask. A store under a mask keep
 it is in the cache, and the vector of the next row seems to be a part of it: rows would wait for each other's functions.
 
 CPU kernels only, of single precision: functions of doubles take so long that the next row waits for little else. It
-matters to loops whose state is an array of narrow rows. A machine without masks copies such rows for nothing.
+matters to loops whose state is an array of narrow rows. A machine without masks ends a row in place with a smaller
+vector for each power of two that is left over (`overlap_vectors.py`): rows that need several of them are staged there.
 """
 
 from __future__ import annotations
@@ -50,14 +51,14 @@ def run(module: ModuleOp, options: TransformOptions) -> None:
         constants = Constants(function.body.block)
         for block in walk_blocks(function.body.block):
             for op in ops_of(block):
-                if type(op) is scf.ForOp and (insert := _written(op, overwritten)) is not None:
+                if type(op) is scf.ForOp and (insert := _written(op, overwritten, options.vector_bits)) is not None:
                     _stage(op, insert, constants)
 
 
-def _written(loop: scf.ForOp, overwritten: set[SSAValue]) -> tensor.InsertOp | None:
+def _written(loop: scf.ForOp, overwritten: set[SSAValue], vector_bits: int) -> tensor.InsertOp | None:
     """The one write of a loop with functions along a short row, around which what is overwritten is read."""
     around, inside, body = loop.parent_op(), ops_within(loop)[1:], loop.body.block
-    if not isinstance(around, scf.ForOp) or not _ends_in_part(loop) or len(loop.iter_args) != 1:
+    if not isinstance(around, scf.ForOp) or not _ends_in_part(loop, vector_bits) or len(loop.iter_args) != 1:
         return None
     if not any(type(op) in FUNCTIONS for op in inside):
         return None
@@ -71,10 +72,12 @@ def _written(loop: scf.ForOp, overwritten: set[SSAValue]) -> tensor.InsertOp | N
     return insert if reads else None
 
 
-def _ends_in_part(loop: scf.ForOp) -> bool:
-    """Whether LLVM makes vectors of a short loop of which the last one is a part."""
+def _ends_in_part(loop: scf.ForOp, vector_bits: int) -> bool:
+    """Whether LLVM makes vectors of a short loop of which the last one is a part, or, without masks, several are."""
     lower, rounds, step = (constant_value(v) for v in (loop.lb, loop.ub, loop.step))
-    return lower == 0 and step == 1 and rounds is not None and FEWEST < rounds < MOST and rounds % WHOLE != 0
+    if lower != 0 or step != 1 or rounds is None or not FEWEST < rounds < MOST:
+        return False
+    return (rounds % WHOLE).bit_count() > (1 if vector_bits else 0)
 
 
 def _is_place(value: SSAValue, body: Block) -> bool:

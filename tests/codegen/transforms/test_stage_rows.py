@@ -58,6 +58,12 @@ def test_other_loops_stay(options: dict) -> None:
     assert "tensor.empty" not in text and text.count("scf.for") == 2
 
 
+@pytest.mark.parametrize(("n", "is_staged"), [(9, False), (12, False), (20, False), (11, True), (13, True), (31, True)])
+def test_without_masks_rows_that_end_with_one_smaller_vector_stay(n: int, is_staged: bool) -> None:
+    text = apply(KERNEL.format(rows=40, n=n, t="f32", alias=ALIAS, op="math.tanh %u"), "stage-rows", vector_bits=256)
+    assert ("tensor.empty" in text) == is_staged
+
+
 @pytest.mark.parametrize("n", [3, 6, 11, 13, 15, 20, 30, 45])
 @pytest.mark.parametrize("t", ["f32", "f64"])
 def test_states_of_loops(t: str, n: int) -> None:
