@@ -42,13 +42,15 @@ def command(no_trial: bool, as_json: bool) -> int:
 
 
 def _groups(with_trials: bool) -> Iterator[tuple[str, Iterator[Finding]]]:
-    from heron.doctor import machine, packages, trials
+    from heron.doctor import machine, packages
 
     yield "this machine", machine.machine()
     yield "packages that heron needs", packages.needed()
     yield "extras", packages.extras()
     yield "GPU", machine.gpu()
     if with_trials:
+        from heron.doctor import trials
+
         yield "self-test", trials.trials()
 
 

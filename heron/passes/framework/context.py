@@ -193,12 +193,14 @@ class PassContext:
     def _check(self, step: Pass, module: Module) -> None:
         if self.on_changed is not None:
             self.on_changed(step.name, module)
-        if self.options.dump_dir or self.options.check:
-            from heron.passes.framework.checks import dump, verify_after
         if self.options.dump_dir:
+            from heron.passes.framework.checks import dump
+
             self._dumps += 1
             dump(module, self.options.dump_dir, self._dumps, step.name)
         if self.options.check:
+            from heron.passes.framework.checks import verify_after
+
             verify_after(step.name, module, any(r.name == LAYOUTS_FROM for r in self.records))
         if self._values is not None:
             self._values.after(step.name, module)
