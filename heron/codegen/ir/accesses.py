@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 from xdsl.dialects import arith, llvm, scf
 from xdsl.ir import Operation, SSAValue
 
@@ -55,9 +57,13 @@ def follows(place: SSAValue, step: SSAValue) -> bool:
 def is_in_place(op: Operation) -> bool:
     """Whether a loop writes an array that it, or the loop around it, reads."""
     around = op.parent_op()
-    inside = ops_within(around if isinstance(around, scf.ForOp) else op)
-    written = {array_of(o.operands[1]) for o in ops_within(op) if isinstance(o, llvm.StoreOp)}
-    return any(isinstance(o, llvm.LoadOp) and array_of(o.operands[0]) in written for o in inside)
+    return reads_what_is_written(ops_within(around if isinstance(around, scf.ForOp) else op), ops_within(op))
+
+
+def reads_what_is_written(reading: Iterable[Operation], writing: Iterable[Operation]) -> bool:
+    """Whether loads among some ops are of arrays that stores among others write."""
+    written = {array_of(address_of(o)) for o in writing if isinstance(o, llvm.StoreOp)}
+    return any(isinstance(o, llvm.LoadOp) and array_of(address_of(o)) in written for o in reading)
 
 
 def bits_of(v: SSAValue) -> int:

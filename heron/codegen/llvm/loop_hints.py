@@ -261,10 +261,11 @@ def _long_functions(e: Emitter, op: Operation, copies: int) -> list[str]:
 
 
 def _longest_chain(op: Operation) -> int:
-    """The calls of a loop's step that wait for each other, at most."""
+    """The long functions of a loop's step that wait for each other, at most."""
     depth: dict[SSAValue, int] = {}
     for o in op.regions[0].blocks[0].ops:
-        found = max((depth.get(v, 0) for v in o.operands), default=0) + isinstance(o, func.CallOp)
+        own = isinstance(o, func.CallOp) and is_long(o.callee.root_reference.data)
+        found = max((depth.get(v, 0) for v in o.operands), default=0) + own
         depth.update(dict.fromkeys(o.results, found))
     return max(depth.values(), default=0)
 

@@ -30,8 +30,10 @@ _AHEAD = 8
 #: sums that are added to side by side, so that none waits for the one before, and those of more than a few vectors,
 #: which need no more reads for each
 _SUMS, _MANY_SUMS, _FEW = 8, 24, 3
-#: those of a machine with 16 registers
-_FEW_REGISTERS = 12
+#: those of more than a few vectors across lines
+_ACROSS = 20
+#: those of a machine with 16 registers, and across lines beside the elements of more vectors
+_FEW_REGISTERS, _FEWER_REGISTERS = 12, 10
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,8 +68,8 @@ class ThinForm:
     def registers(self) -> int:
         """Of lines that are done at once."""
         if not self.is_wide:
-            return max(1, (_FEW_REGISTERS if self.vectors <= 4 else 10) // self.vectors)
-        return 8 if self.vectors <= _FEW else max(1, 20 // self.vectors)
+            return max(1, (_FEW_REGISTERS if self.vectors <= _FEW + 1 else _FEWER_REGISTERS) // self.vectors)
+        return _SUMS if self.vectors <= _FEW else max(1, _ACROSS // self.vectors)
 
     @property
     def together(self) -> int:

@@ -22,6 +22,7 @@ CPU kernels only, on machines that have no instructions for a part of a vector (
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from typing import NamedTuple
 
 from xdsl.dialects import arith, llvm, math, scf
 from xdsl.dialects.builtin import IntegerType, ModuleOp
@@ -29,7 +30,7 @@ from xdsl.dialects.func import CallOp
 from xdsl.dialects.utils import FastMathFlag
 from xdsl.ir import Attribute, Block, BlockArgument, Operation, SSAValue
 
-from heron.codegen.ir.accesses import address_of, array_of, bits_of, follows, is_apart, sources_of
+from heron.codegen.ir.accesses import address_of, bits_of, follows, is_apart, reads_what_is_written, sources_of
 from heron.codegen.ir.builder import Builder, Constants, int_attr
 from heron.codegen.ir.editing import constant_value, erase, functions, ops_of, replace, walk_blocks
 from heron.codegen.transforms.lib.math_names import FUNCTIONS
@@ -70,43 +71,76 @@ def run(module: ModuleOp, options: TransformOptions) -> None:
                     _split(op, options.vector_bits, constants)
 
 
+class _Row(NamedTuple):
+    """A loop that vectors of so many lanes are made of; ``ops``: those of a step but its last."""
+
+    loop: scf.ForOp
+    lower: int
+    steps: int
+    ops: Sequence[Operation]
+    lanes: int
+
+    @property
+    def upper(self) -> int:
+        return self.lower + self.steps
+
+    @property
+    def has_functions(self) -> bool:
+        return any(type(op) in FUNCTIONS for op in self.ops)
+
+    @property
+    def stores(self) -> bool:
+        return any(isinstance(op, llvm.StoreOp) for op in self.ops)
+
+    @property
+    def one_by_one(self) -> int:
+        """The steps left over that are as well done one by one."""
+        return 0 if self.has_functions else ONE_BY_ONE
+
+
 def _split(loop: scf.ForOp, vector_bits: int, constants: Constants) -> None:
     lower, upper = constant_value(loop.lb), constant_value(loop.ub)
     if lower is None or upper is None or constant_value(loop.step) != 1 or loop.attributes.keys() - {"heron.short"}:
         return
-    steps, ops = upper - lower, ops_of(loop.body.block)[:-1]
-    has_functions = any(type(op) in FUNCTIONS for op in ops)
-    if not FEWEST < steps < (MOST_OF_FUNCTIONS if has_functions else MOST) or not _is_for_vectors(loop, ops):
+    row = _Row(loop, lower, upper - lower, ops_of(loop.body.block)[:-1], 0)
+    most = MOST_OF_FUNCTIONS if row.has_functions else MOST
+    if not FEWEST < row.steps < most or not _is_for_vectors(loop, row.ops):
         return
-    lanes = min(vector_bits // _widest(loop, ops), 1 << steps.bit_length() - 1)
-    one_by_one = 0 if has_functions else ONE_BY_ONE
-    stores = any(isinstance(op, llvm.StoreOp) for op in ops)
-    is_little = steps <= ABREAST * lanes and len(ops) * -(-steps // lanes) <= MOST_OPS
-    if steps % lanes > one_by_one and is_little and not stores:
-        return _put_abreast(loop, lower, steps, lanes, constants)
-    at_a_time = min(2, steps // lanes) if has_functions else _at_a_time(steps // lanes)
-    left = steps % (lanes * at_a_time)
+    row = row._replace(lanes=min(vector_bits // _widest(loop, row.ops), 1 << row.steps.bit_length() - 1))
+    is_little = row.steps <= ABREAST * row.lanes and len(row.ops) * -(-row.steps // row.lanes) <= MOST_OPS
+    if is_little and not row.stores and row.steps % row.lanes > row.one_by_one:
+        _put_abreast(row, constants)
+    else:
+        _put_in_turn(row, constants)
+
+
+def _put_in_turn(row: _Row, constants: Constants) -> None:
+    """A loop of whole vectors, as many at a time as go into it, then one or more for what is left."""
+    vectors = row.steps // row.lanes
+    at_a_time = min(2, vectors) if row.has_functions else next((n for n in AT_A_TIME if vectors % n == 0), 1)
+    left = row.steps % (row.lanes * at_a_time)
     if not left:
         return
-    builder = Builder(_block(loop), constants, before=loop)
-    border = upper - left
-    part = _copy(loop, builder, lower, border, list(loop.iter_args))
+    builder = Builder(_block(row.loop), constants, before=row.loop)
+    border = row.upper - left
+    part = _copy(row.loop, builder, row.lower, border, list(row.loop.iter_args))
     part.attributes["heron.interleave"] = int_attr(at_a_time)
-    if _is_in_place(ops):
+    if reads_what_is_written(row.ops, row.ops):
         ends = [*_powers(border, left)]
     else:
-        last = left if left <= one_by_one else _last(left, lanes * at_a_time)
-        ends = [(upper - last, upper)]
+        last = left if left <= row.one_by_one else _last(left, row.lanes * at_a_time)
+        ends = [(row.upper - last, row.upper)]
     for start, end in ends:
-        part = _copy(loop, builder, start, end, list(part.results))
-        part.attributes["heron.interleave"] = int_attr(max(1, (end - start) // lanes))
+        part = _copy(row.loop, builder, start, end, list(part.results))
+        part.attributes["heron.interleave"] = int_attr(max(1, (end - start) // row.lanes))
         if start < border:
             _leave_out(part, border, constants)
-    replace(loop, list(part.results))
+    replace(row.loop, list(part.results))
 
 
-def _put_abreast(loop: scf.ForOp, lower: int, steps: int, lanes: int, constants: Constants) -> None:
+def _put_abreast(row: _Row, constants: Constants) -> None:
     """All vectors of a loop that stores nothing, in a loop over the lanes of one: they are combined lane by lane."""
+    loop, lower, steps, _, lanes = row
     builder = Builder(_block(loop), constants, before=loop)
     copy = _copy(loop, builder, lower, lower + lanes, list(loop.iter_args))
     copy.attributes["heron.interleave"] = int_attr(1)
@@ -146,11 +180,6 @@ def _from(builder: Builder, place: SSAValue, border: int, element: SSAValue, neu
     return builder.select(is_new, element, _constant(builder, neutral, element.type))
 
 
-def _at_a_time(vectors: int) -> int:
-    """The vectors that a loop of so many of them, without functions, has at a time."""
-    return next((n for n in AT_A_TIME if vectors % n == 0), 1)
-
-
 def _last(left: int, lanes: int) -> int:
     """The steps of the last loop, for `left` steps of `lanes`: a power of two, at least half a vector."""
     return max(1 << (left - 1).bit_length(), lanes // 2 if lanes > 2 else lanes)
@@ -162,12 +191,6 @@ def _powers(start: int, count: int) -> Iterator[tuple[int, int]]:
         size = 1 << count.bit_length() - 1
         yield start, start + size
         start, count = start + size, count - size
-
-
-def _is_in_place(ops: Sequence[Operation]) -> bool:
-    """Whether a loop reads an array that it writes."""
-    written = {array_of(address_of(op)) for op in ops if isinstance(op, llvm.StoreOp)}
-    return any(isinstance(op, llvm.LoadOp) and array_of(address_of(op)) in written for op in ops)
 
 
 def _block(loop: scf.ForOp) -> Block:

@@ -95,23 +95,30 @@ def test_a_sum_in_order_stays() -> None:
     assert loops(kernel(13).replace(" fastmath<reassoc>", "")) == 1
 
 
-def test_programs_on_a_machine_without_masks() -> None:
-    """Rows of many lengths and types, transposes, products and functions, by vectors of 256 bits."""
+@pytest.mark.parametrize(
+    ("width", "absent"), [(256, ("avx512", "avx10")), (128, ("avx", "fma", "f16c", "vaes", "vpcl"))]
+)
+def test_programs_on_a_machine_without_masks(width: int, absent: tuple[str, ...]) -> None:
+    """Rows of many lengths and types, transposes, products and functions, by vectors of 256 and of 128 bits."""
     if not {"+avx2", "+fma"} <= set(host().features.split(",")):
         pytest.skip("needs AVX2")
-    features = ",".join(f for f in host().features.split(",") if "avx512" not in f and "avx10" not in f)
+    features = ",".join(f for f in host().features.split(",") if not f[1:].startswith(absent))
+    features += "".join(f",-{name}" for name in absent if name in ("avx", "fma", "f16c"))
     env = os.environ | {"HERON_HOST_CPU": host().cpu, "HERON_HOST_FEATURES": features}
-    found = subprocess.run([sys.executable, "-c", PROGRAMS], env=env, capture_output=True, text=True, check=False)
+    found = subprocess.run(
+        [sys.executable, "-c", PROGRAMS, str(width)], env=env, capture_output=True, text=True, check=False
+    )
     assert found.returncode == 0 and "right" in found.stdout, found.stderr
 
 
 PROGRAMS = textwrap.dedent("""
+    import sys
     import numpy as np
     import heron
     from heron.codegen.llvm.jit import host
     from heron.evaluator import evaluate
 
-    assert host().width == 256
+    assert host().width == int(sys.argv[1])
     for t, dtype, tolerance in ("f32", np.float32, 3e-6), ("f64", np.float64, 1e-13):
         for n, m in (3, 9), (40, 13), (17, 31), (33, 64), (5, 100):
             text = f'''HloModule softmax
