@@ -55,6 +55,14 @@ def joined_row(fusion: Fusion) -> JoinedRow | None:
     return None
 
 
+def is_within_row(i: Instruction, shape: Shape) -> bool:
+    """Whether a concatenation joins elements of one such row of `shape`."""
+    (d,), dims = i.dimensions, i.shape.dims
+    rows = {prod(dims[:k]) for k in range(d + 1)}
+    sizes = [(prod(shape.dims[:first]), prod(shape.dims[first:])) for first in range(shape.rank)]
+    return any(1 < elements <= MOST_ELEMENTS and outer in rows for outer, elements in sizes)
+
+
 def _is_row_major(shape: Shape) -> bool:
     return shape.layout is None or shape.layout.is_default
 

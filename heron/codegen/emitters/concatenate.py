@@ -30,7 +30,7 @@ from heron.hlo.ir.shape import array
 #: pieces whose elements a CPU's loop stores beside each other: LLVM makes vectors of stores of up to so many
 MOST_STORES = 8
 #: LLVM instructions of such a loop, at most
-MOST_CODE = 800.0
+MOST_CODE = CPU_CODE.most
 #: elements of rows that are better done part by part than all rows for each part; longer parts are copied at once
 MAX_ROW = 128
 #: LLVM instructions that all parts of a row together may have for what is computed of it, and not copied; none beside
@@ -88,10 +88,7 @@ def _beside(fusion: Fusion, cuts: Cuts) -> list[Piece]:
     """Pieces of which one element each, one beside the other in memory, are a row of few elements; else none."""
     row = joined_row(fusion)
     elements = [] if row is None or _code(fusion, row.times) > MOST_CODE else _elements(fusion, row)
-    if 0 < len(elements) <= MOST_STORES:
-        return elements
-    boxes = _boxes_beside(fusion, cuts)
-    return _pieces(fusion, boxes, cuts) if boxes else elements
+    return elements or _pieces(fusion, _boxes_beside(fusion, cuts), cuts)
 
 
 def _boxes_beside(fusion: Fusion, cuts: Cuts) -> Sequence[range]:

@@ -42,6 +42,23 @@ BORDER = (
     " ROOT r = f32[30,5,5] concatenate(a, b), dimensions={1}",
 )
 
+#: the leaves of a tree: each level's products with one of two factors, by turns
+TREE = (
+    ["f32[50,15]"],
+    "k = f32[] constant(1)\n a1 = f32[50,1] slice(p0), slice={[0:50], [0:1]}\n"
+    " o1 = f32[50,1] broadcast(k), dimensions={}\n b1 = f32[50,1] subtract(o1, a1)\n"
+    " l1 = f32[50,2] concatenate(a1, b1), dimensions={1}\n"
+    + "\n ".join(
+        f"s{n} = f32[50,{n}] slice(p0), slice={{[0:50], [{n - 1}:{2 * n - 1}]}}\n"
+        f" o{n} = f32[50,{n}] broadcast(k), dimensions={{}}\n n{n} = f32[50,{n}] subtract(o{n}, s{n})\n"
+        f" x{n} = f32[50,{n}] multiply(l{n // 2}, s{n})\n y{n} = f32[50,{n}] multiply(l{n // 2}, n{n})\n"
+        f" u{n} = f32[50,{n},1] reshape(x{n})\n v{n} = f32[50,{n},1] reshape(y{n})\n"
+        f" c{n} = f32[50,{n},2] concatenate(u{n}, v{n}), dimensions={{2}}\n"
+        f" {'ROOT ' if n == 8 else ''}l{n} = f32[50,{2 * n}] reshape(c{n})"
+        for n in (2, 4, 8)
+    ),
+)
+
 
 def _fusion(case: tuple[list[str], str]) -> Fusion:
     return fusion_of(root_fusion(source(*case)).called[0])
@@ -51,7 +68,7 @@ def _emitted(case: tuple[list[str], str]) -> str:
     return str(emit_fusion(root_fusion(source(*case)), "k", targets.get("cpu")).module)
 
 
-@pytest.mark.parametrize("case", [ROTATION, COLUMNS, BORDER], ids=["rotation", "columns", "border"])
+@pytest.mark.parametrize("case", [ROTATION, COLUMNS, BORDER, TREE], ids=["rotation", "columns", "border", "tree"])
 @pytest.mark.parametrize("where", [{"parts": 3}, {"gpu": True}], ids=["cpu", "gpu"])
 def test_values(case: tuple[list[str], str], where: dict) -> None:
     check(source(*case), [array(s) for s in case[0]], rtol=1e-6, **where)
@@ -64,6 +81,14 @@ def test_one_loop_stores_a_row() -> None:
     ir = _emitted(ROTATION)
     assert "scf.if" not in ir and ir.count("tensor.insert") == 9
     assert ir.count("math.sin") <= 1 and ir.count("math.cos") <= 1
+
+
+def test_elements_that_come_by_turns_at_several_levels_are_one_row() -> None:
+    """No level chooses its operand while the kernel runs."""
+    row = joined_row(_fusion(TREE))
+    assert row is not None and row.elements == 16
+    ir = _emitted(TREE)
+    assert "scf.if" not in ir and ir.count("tensor.insert") == 16
 
 
 def test_rows_of_one_operand_are_copied() -> None:

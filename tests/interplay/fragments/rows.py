@@ -32,6 +32,22 @@ def _blocks(a, b):
     return jnp.concatenate([jnp.concatenate([a, b], -1), jnp.concatenate([-b, a], -1)], -2)
 
 
+def _leaves(x, levels=4):
+    """The probabilities of a tree's leaves: those of a level's nodes and the rest to one, by turns."""
+    found = jnp.ones((x.shape[0], 1), x.dtype)
+    for k in range(levels):
+        p = jax.nn.sigmoid(x[:, : 2**k] + k)
+        found = jnp.stack([found * p, found * (1 - p)], -1).reshape(x.shape[0], -1)
+    return found
+
+
+def _halves(x, levels=4):
+    """Rows twice as long with each level."""
+    for k in range(levels):
+        x = jnp.concatenate([x * (k + 1), 1 - x], -1)
+    return x
+
+
 FRAGMENTS = [
     # reduced
     F("rows_softmax", "f32[5,n]", lambda x: jax.nn.softmax(x)),
@@ -63,6 +79,9 @@ FRAGMENTS = [
     F("rows_features", "f32[5,n]", lambda x: jnp.concatenate([x, jnp.sin(x), x[:, ::-1], jnp.zeros((5, 3))], 1)),
     F("rows_padded_rolled", "f32[4,n]", lambda x: jnp.pad(jnp.roll(x, 2, 1), ((0, 0), (1, 3))) * 2, exact=True),
     F("rows_windows_of_rows", "f32[3,n+2]", lambda x: jnp.stack([x[:, k : x.shape[1] - 2 + k] for k in range(3)], -1), exact=True),
+    F("rows_leaves", "f32[n,8]", _leaves, ulps=64),
+    F("rows_more_leaves", "f64[3,64]; f32[n,32]", lambda x, y: (_leaves(x, 7), _leaves(y, 6)), ulps=64),
+    F("rows_halves", "f32[n,3]; s32[2,n]", lambda x, k: (_halves(x, 6), _halves(k, 3)), ulps=64),
     # few by many
     F("rows_few_vectors", "f32[5,n]; f32[n,41]", lambda a, b: a @ b),
     F("rows_few_vectors_turned", "f32[n,7]; f32[n,41]", lambda a, b: a.T @ b),

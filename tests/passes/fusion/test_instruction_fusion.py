@@ -448,3 +448,32 @@ def test_a_full_kernel_reads_parts_of_a_parameter_itself() -> None:
     stored = [o.opcode for i in module.entry.instructions if i.opcode == "fusion" for o in root_parts(i.calls)]
     assert stored.count("sine") > 0, "one kernel would have too much code"
     assert "slice" not in stored
+
+
+def _doubled(levels: int, width: int, by_turns: bool) -> str:
+    """Rows twice as long with each level: halves one after the other, or elements by turns."""
+    lines = [f"  x0 = f32[50,{width}]{{1,0}} parameter(0)"]
+    for n in range(levels):
+        w, into = width << n, "ROOT r" if n == levels - 1 else f"x{n + 1}"
+        lines += [f"  a{n} = f32[50,{w}]{{1,0}} multiply(x{n}, x{n})", f"  b{n} = f32[50,{w}]{{1,0}} negate(x{n})"]
+        if not by_turns:
+            lines.append(f"  {into} = f32[50,{2 * w}]{{1,0}} concatenate(a{n}, b{n}), dimensions={{1}}")
+            continue
+        lines += [f"  u{n} = f32[50,{w},1]{{2,1,0}} reshape(a{n})", f"  v{n} = f32[50,{w},1]{{2,1,0}} reshape(b{n})"]
+        lines.append(f"  c{n} = f32[50,{w},2]{{2,1,0}} concatenate(u{n}, v{n}), dimensions={{2}}")
+        lines.append(f"  {into} = f32[50,{2 * w}]{{1,0}} reshape(c{n})")
+    return entry("\n".join(lines), "")
+
+
+@pytest.mark.parametrize(
+    ("levels", "width", "by_turns", "count"),
+    [(2, 100, False, 1), (3, 100, False, 2), (4, 100, False, 2), (2, 100, True, 2), (3, 100, True, 3), (4, 2, True, 1)],
+)
+def test_few_concatenations_stand_inside_of_others(levels: int, width: int, by_turns: bool, count: int) -> None:
+    """A kernel's loops are cut where one joins, and along rows where another does; short rows are written out."""
+    module, decisions = fuse(_doubled(levels, width, by_turns))
+    assert kernels(module) == count
+    assert any("inside of other concatenations" in d.reason for d in decisions) == (count > 1)
+    x = np.linspace(-1, 1, 50 * width, dtype=np.float32).reshape(50, width)
+    found = heron.compile(parse(_doubled(levels, width, by_turns)), "cpu").run([x])[0]
+    np.testing.assert_array_equal(found, evaluate(parse(_doubled(levels, width, by_turns)), x)[0])

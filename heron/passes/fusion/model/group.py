@@ -4,9 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 from dataclasses import field
+from math import prod
 
 from heron.analysis.cost.code_size import CodeLimit, Places, places_of
 from heron.analysis.cost.reuse import evaluations_of, is_guarded
+from heron.analysis.fusion.cuts import made_of_one
+from heron.analysis.fusion.joined_rows import is_within_row
 from heron.hlo.ir.instruction import Instruction
 from heron.passes.fusion.model.in_turn import slowdown
 from heron.passes.fusion.model.one_place import OnePlace
@@ -16,6 +19,8 @@ from heron.records import dataclass
 LANES = 8.0
 #: operands of a concatenation that a kernel may tell apart in the loop of each of them: code grows with their square
 _FEW_PIECES = 4
+#: elements of an operand of a concatenation inside of others that are written out one by one; more are vectors
+_SHORT_PIECE = 3
 
 
 @dataclass(slots=True, eq=False)
@@ -26,7 +31,8 @@ class Group:
     again for several readers. ``code_of``: LLVM instructions for one element. ``inputs``: what it reads from memory.
     ``places``: where each member is computed, which makes ``code`` LLVM instructions; ``is_full``: something was
     refused because that would be too many. ``slower``: times that an element takes longer than in vector loops of all
-    threads. ``guarded``: members computed only where a condition holds.
+    threads. ``guarded``: members computed only where a condition holds. ``joints``: concatenations through which each
+    member is read, itself included.
     """
 
     root: Instruction
@@ -39,6 +45,7 @@ class Group:
     is_full: bool = False
     slower: float = 1.0
     guarded: set[Instruction] = field(default_factory=set)
+    joints: dict[Instruction, int] = field(default_factory=dict)
     _one_place: OnePlace = field(init=False)
     _asked: Instruction | None = field(init=False, default=None)
     _found: Places = field(init=False, default_factory=dict)
@@ -46,6 +53,7 @@ class Group:
     def __post_init__(self) -> None:
         self._one_place = OnePlace(self.evaluations)
         self._one_place.has_gathers = self.root.opcode == "gather"
+        self.joints[self.root] = int(self.root.opcode == "concatenate")
 
     @staticmethod
     def of(root: Instruction, limit: CodeLimit, code_of: Callable[[Instruction], float]) -> Group:
@@ -62,6 +70,7 @@ class Group:
         self.evaluations[i] = evaluations
         self._one_place.has_gathers |= i.opcode == "gather"
         users = list(users)
+        self.joints[i] = self._joints_above(users) + (i.opcode == "concatenate")
         if is_guarded(i, users, self.guarded):
             self.guarded.add(i)
         places = self.places[i] = self.places_at(i, users)
@@ -103,6 +112,23 @@ class Group:
         return self.places_at(i, users).keys() != {None} and any(
             x.opcode == "pad" and _has_room(x) for x in self.evaluations
         )
+
+    def nests(self, i: Instruction, users: Iterable[Instruction]) -> bool:
+        """Whether `i` is a concatenation inside of others, so that a CPU's loop would choose among operands anew for
+        every element: that keeps it from vectors.
+
+        The outer one is cut into a loop for each operand, and one inside of it along rows, too, unless its operands
+        come by turns. Rows of few elements are written out element by element.
+        """
+        if i.opcode != "concatenate" or made_of_one(i) is not None:
+            return False
+        piece = max([prod(o.shape.dims[i.dimensions[0] :]) for o in i.operands])
+        if self._joints_above(users) < (1 if piece == 1 else 2):
+            return False
+        return piece > _SHORT_PIECE or not is_within_row(i, self.root.shape)
+
+    def _joints_above(self, users: Iterable[Instruction]) -> int:
+        return max([self.joints[u] for u in users], default=0)
 
     def evaluations_of(self, i: Instruction, users: Iterable[Instruction]) -> float:
         """The number of elements of `i` that its users in the group, `users`, would compute if it were fused."""

@@ -324,6 +324,8 @@ class Planner:
                 return "most of it would be computed over and over"
         if group.spreads(i, users):
             return "its elements would be told apart anew for every element of the kernel"
+        if self.machine.vectors and group.nests(i, users):
+            return "its operand would be chosen anew for every element, inside of other concatenations"
         if i in self._reads_old(group.root):
             return "it is computed from what the kernel overwrites"
         most = self.limits.code.most
