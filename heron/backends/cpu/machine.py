@@ -89,8 +89,9 @@ class CpuMachine(Machine):
         return gemm.multiplies(operands, result)
 
     def transform_options(self, uses: dict[str, KernelUse]) -> TransformOptions:
-        width = host().width
-        return replace(super().transform_options(uses), vector_bits=0 if Calls(width).has_masks else width)
+        known, width = host(), host().width
+        vector_bits = 0 if Calls(width).has_masks else width
+        return replace(super().transform_options(uses), vector_bits=vector_bits, gathers=known.gathers)
 
     def missing_gemm(self, operands: ElementType, result: ElementType) -> str:
         return "" if operands is not result or operands not in blas.PREFIX else blas.why_not()

@@ -59,6 +59,7 @@ def list_steps(as_json: bool) -> None:
 @click.option("--inline-ops", type=click.IntRange(min=0), metavar="N", help="Inline functions of at most N ops.")
 @click.option("--alignment", type=click.IntRange(min=1), metavar="N", help="Alignment of every buffer, in bytes.")
 @click.option("--vector-bits", type=click.IntRange(min=0), metavar="N", help="A CPU has vectors of N bits, no masks.")
+@click.option("--gathers", metavar="FEATURES", help="A CPU has these features, and gathers that LLVM would not use.")
 @click.option("--print-after-all", is_flag=True, help="Print the module after each step.")
 @click.option("-o", "output", metavar="OUT", help="Write the result to OUT.")
 @json_option
@@ -69,6 +70,7 @@ def opt(
     inline_ops: int | None,
     alignment: int | None,
     vector_bits: int | None,
+    gathers: str | None,
     print_after_all: bool,
     output: str | None,
     as_json: bool,
@@ -86,7 +88,8 @@ def opt(
         module = parse_kernel(data.decode(), name)
     except UnicodeDecodeError as error:
         raise HeronError("GEN110", "kernel text is not UTF-8", where=name, why=str(error)) from None
-    given: dict[str, Any] = {"inline_ops": inline_ops, "alignment": alignment, "vector_bits": vector_bits}
+    numbers = {"inline_ops": inline_ops, "alignment": alignment, "vector_bits": vector_bits}
+    given: dict[str, Any] = {**numbers, "gathers": gathers}
     options = TransformOptions(cast(Target, target), verify=True, **{k: v for k, v in given.items() if v is not None})
     record: list[tuple[str, str]] = []
     observe = (lambda step, m: record.append((step, str(m)))) if print_after_all else None

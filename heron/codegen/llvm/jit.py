@@ -23,6 +23,9 @@ from heron.errors import HeronError
 from heron.records import dataclass
 from heron.runtime.object_code import Object, Timing
 
+#: processors whose gathers are quick, which LLVM does not know
+_QUICK_GATHERS = frozenset({"znver3"})
+
 
 @dataclass(frozen=True, slots=True)
 class Host:
@@ -32,6 +35,11 @@ class Host:
     cpu: str
     features: str
     width: int
+
+    @property
+    def gathers(self) -> str:
+        """The features of a machine whose gather instructions LLVM would not use, with these; else empty."""
+        return ",".join(filter(None, (self.features, "+fast-gather"))) if self.cpu in _QUICK_GATHERS else ""
 
 
 @cache

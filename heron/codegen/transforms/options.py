@@ -25,6 +25,7 @@ class TransformOptions:
         approximate: f32 functions may be the hardware's approximations (NVPTX).
         device: facts of the GPU the kernels are for, where they are known.
         vector_bits: bits of a CPU's vectors, where it has no instructions for a part of one; else 0.
+        gathers: the features of a CPU whose gather instructions LLVM would not use, with these; else empty.
         launches: how each kernel is launched, by name, where it is known.
         verify: check the module after each transform (tests, `--verify`).
     """
@@ -36,6 +37,7 @@ class TransformOptions:
     device: Device | None = None
     launches: Mapping[str, Launch] = field(default_factory=dict)
     vector_bits: int = 0
+    gathers: str = ""
     verify: bool = False
 
     @property

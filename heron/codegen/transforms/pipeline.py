@@ -65,7 +65,11 @@ _GPU = (
 )
 
 PIPELINES: dict[Target, tuple[Step, ...]] = {
-    "cpu": (*_TO_FLAT, *_TO_POINTERS, *_steps("fence-masks", "overlap-vectors", "lower-math-cpu")),
+    "cpu": (
+        *_TO_FLAT,
+        *_TO_POINTERS,
+        *_steps("ask-for-gathers", "fence-masks", "overlap-vectors", "lower-math-cpu"),
+    ),
     "gpu": _GPU,
     "sim": _GPU,  # the simulator binds libdevice's names to the host's maths library
 }

@@ -13,6 +13,7 @@ import pytest
 import heron
 from heron.codegen.llvm.code_cache import CodeCache
 from heron.codegen.llvm.jit import Jit, host, public_functions
+from heron.codegen.llvm.optimize import binding
 from heron.errors import HeronError
 from heron.options import Options
 
@@ -129,6 +130,12 @@ ENTRY e {
   zero = f8e4m3[] constant(0)
   ROOT r = f8e4m3[65] reduce(y, zero), dimensions={0}, to_apply=f
 }"""
+
+
+@pytest.mark.parametrize(("cpu", "has"), [("znver3", True), ("znver2", False), ("haswell", False)])
+def test_gathers_that_llvm_would_not_use(monkeypatch: pytest.MonkeyPatch, cpu: str, has: bool) -> None:
+    monkeypatch.setattr(binding(), "get_host_cpu_name", lambda: cpu)
+    assert host.__wrapped__().gathers.endswith("+fast-gather") == has
 
 
 def test_no_loop_is_searched_for_a_checksum() -> None:
