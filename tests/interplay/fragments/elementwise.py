@@ -16,6 +16,14 @@ _SMOOTH = {
     "reciprocal": "positive", "deg2rad": "",
 }  # fmt: skip
 
+
+def _fractions(x, levels=9):
+    y = x
+    for _ in range(levels):
+        y = 1 / (1 + y) + x
+    return y
+
+
 FRAGMENTS = [
     *[F(f"{name}", f"f32[n] {domain}", getattr(jnp, name), least=0) for name, domain in _SMOOTH.items()],
     *[
@@ -50,6 +58,24 @@ FRAGMENTS = [
     F("rint_bf16", "bf16[n]", lambda x: jnp.rint(x), exact=True),
     F("sign_abs", "f32[n]", lambda x: (jnp.sign(x), jnp.abs(x), -x), exact=True),
     F("fmod", "f32[n]; f32[n] positive", jnp.fmod),
+    F(
+        "by_constants_s64",
+        "s64[n]",
+        lambda x: (x * 6364136223846793005 // 7, lax.rem(x * x, 1000003), x % 301),
+        exact=True,
+    ),
+    F(
+        "by_constants_u64",
+        "u64[n] bits",
+        lambda x: (x // 10, x % (2**32 + 15), lax.div(x, x.dtype.type(2**63 + 9))),
+        exact=True,
+    ),
+    F("fractions_in_turn", "f32[n] unit; f64[n] unit", lambda x, y: (_fractions(x), _fractions(y)), ulps=64),
+    F(
+        "from_truth",
+        "pred[n,3]; f32[n]; f64[n]",
+        lambda p, x, y: (p.astype(x.dtype) * x[:, None], p.astype(y.dtype).sum(1), p.astype("int32") - 3),
+    ),
     F("remainder_int", "s32[n]; s32[n] nonzero", lambda x, y: (x % y, lax.rem(x, y), x // y), exact=True),
     F("divmod_u8", "u8[n] bits; u8[n] nonzero", jnp.divmod, exact=True),
     F("compare", "f32[n]; f32[n]", lambda x, y: (x < y, x >= y, x == y, x != y), exact=True, least=0),
