@@ -15,6 +15,7 @@ from heron.codegen.ir.editing import ops_within
 from heron.codegen.llvm.emit import Emitter, is_set
 from heron.codegen.llvm.inline import has, is_long, lines_of
 from heron.codegen.llvm.inline.called import Calls
+from heron.codegen.llvm.loop_chains import calls_in_turn, waits_for_itself
 
 #: steps of a loop of which those left over from whole vectors may be much of the time
 _SHORT = 1024
@@ -48,6 +49,11 @@ _MOST_WRITTEN_OUT, _MOST_OF_FUNCTIONS = 1000, 300
 _INTEGER_EXTREMA = (arith.MaxUIOp, arith.MinUIOp, arith.MaxSIOp, arith.MinSIOp)
 _FLOAT_EXTREMA = (arith.MaximumfOp, arith.MinimumfOp)
 _TWO_VECTORS, _WRITTEN_OUT = 32, 32
+#: steps of a loop that vectors of another kind than LLVM's choice are worth while for: it writes short ones out
+_LONG = 64
+#: the ops of random bits; 32-bit ones for each 64-bit one that vectors are made for
+_ROUNDS = (arith.AddiOp, arith.XOrIOp, arith.OrIOp, arith.MuliOp)
+_MANY_NARROW = 2
 #: the types of floats
 _FLOATS = frozenset(get_args(AnyFloat))
 #: bits of numbers of which a vector has many, and ops for each look-up of one of them that are too few for vectors
@@ -123,7 +129,11 @@ def _of_vectors(e: Emitter, op: Operation, has_calls: bool, has_copies: bool) ->
         return []
     if _ends_in_part(e, op, has_calls):
         return [_MASKED]
-    return [] if has_calls else _whole_vectors(e, op)
+    if has_calls:
+        return []
+    if not isinstance(op, scf.ForOp) or _steps(e, op) < _LONG:
+        return _whole_vectors(e, op)
+    return _wide_vectors(e, op) or ['!"llvm.loop.interleave.count", i32 2'] * waits_for_itself(op)
 
 
 def _asked_for(op: Operation) -> Sequence[str]:
@@ -186,6 +196,20 @@ def _whole_vectors(e: Emitter, op: Operation) -> list[str]:
     lanes = min((_HALF_A_VECTOR // max(bits, 32), 4, 2), key=lambda n: steps // n + steps % n)
     enable, width = "llvm.loop.vectorize.enable", "llvm.loop.vectorize.width"
     return [f'!"{enable}", i1 true', f'!"{width}", i32 {lanes}']
+
+
+def _wide_vectors(e: Emitter, op: Operation) -> list[str]:
+    """The hint for vectors full of 32-bit numbers in a loop that computes 64-bit numbers from many of these, as random
+    integers are: LLVM fills vectors with the widest type in memory, and half of each other one would be empty."""
+    if e.calls is None:
+        return []
+    ops = list(op.regions[0].blocks[0].ops)
+    kept = [*op.operands[3:], *(o.operands[0] for o in ops if isinstance(o, llvm.StoreOp))]
+    made = [bits_of(o.results[0]) for o in ops if type(o) in _ROUNDS]
+    narrow, wide = made.count(32), made.count(64)
+    if max(map(bits_of, kept), default=0) < 64 or not wide or narrow < _MANY_NARROW * wide:
+        return []
+    return [f'!"llvm.loop.vectorize.width", i32 {e.calls.width // 32}']
 
 
 def _is_surely_vectors(op: scf.ForOp, ops: Sequence[Operation], inside: Sequence[llvm.LoadOp | llvm.StoreOp]) -> bool:
@@ -253,21 +277,11 @@ def _long_functions(e: Emitter, op: Operation, copies: int) -> list[str]:
     masked = is_short and e.calls is not None and _may_mask(e.calls, op, steps)
     masked = masked and not (_writes_apart(op) and is_in_place(op))
     alone = copies > 1 or writes_bytes or masked and steps < _SHORTER
-    together = 1 if alone else 4 if _longest_chain(op) >= _LONG_CHAIN else 2
+    together = 1 if alone else 4 if calls_in_turn(op) >= _LONG_CHAIN else 2
     hints = [f'!"llvm.loop.interleave.count", i32 {together}']
     if masked:
         hints.append(_MASKED)
     return [e.metadata_node(hint) for hint in hints]
-
-
-def _longest_chain(op: Operation) -> int:
-    """The long functions of a loop's step that wait for each other, at most."""
-    depth: dict[SSAValue, int] = {}
-    for o in op.regions[0].blocks[0].ops:
-        own = isinstance(o, func.CallOp) and is_long(o.callee.root_reference.data)
-        found = max((depth.get(v, 0) for v in o.operands), default=0) + own
-        depth.update(dict.fromkeys(o.results, found))
-    return max(depth.values(), default=0)
 
 
 def _may_mask(calls: Calls, op: Operation, steps: int) -> bool:

@@ -1,4 +1,4 @@
-"""Short loops that accumulate nothing: whether the last vector is a part of one, and their values."""
+"""Hints about loops: whether the last vector is a part of one, how wide vectors are and how many at a time; values."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ import pytest
 
 import heron
 from heron.codegen.llvm.jit import host
+from heron.evaluator import evaluate
 
 RNG = np.random.default_rng(3)
 DTYPES = {"f32": np.float32, "f64": np.float64, "bf16": ml_dtypes.bfloat16, "s8": np.int8, "s32": np.int32}
@@ -86,3 +87,45 @@ def test_rows_written_in_place_have_no_masks(t: str, n: int, lanes: int) -> None
     assert "vectorize.predicate" not in text and (f'vectorize.width", i32 {lanes}}}' in text) == (lanes > 0)
     x, d = (RNG.integers(-2, 1, s).astype(DTYPES[t]) for s in ((40, n), (40,)))
     np.testing.assert_array_equal(program.run([x, d])[0], x * (d[:, None] + 1) ** 200)
+
+
+def _mixed(rounds: int, t: str) -> str:
+    """Numbers of type t made of 32-bit ones that go through some rounds of sums and exclusive ors."""
+    lines = ["x0 = u32[1000] parameter(0)", "y0 = u32[1000] parameter(1)"]
+    for n in range(rounds):
+        lines += [f"x{n + 1} = u32[1000] add(x{n}, y{n})", f"y{n + 1} = u32[1000] xor(y{n}, x{n + 1})"]
+    lines += [f"a = {t}[1000] convert(x{rounds})", f"b = {t}[1000] convert(y{rounds})"]
+    return "\n ".join(["HloModule m\nENTRY e {", *lines, f"ROOT r = {t}[1000] multiply(a, b)\n}}"])
+
+
+@pytest.mark.parametrize(("rounds", "t", "is_wide"), [(12, "u64", True), (12, "u32", False), (0, "u64", False)])
+def test_vectors_are_full_of_the_numbers_of_most_operations(rounds: int, t: str, is_wide: bool) -> None:
+    program = heron.compile(heron.parse(_mixed(rounds, t)), "cpu")
+    assert (f'vectorize.width", i32 {host().width // 32}}}' in str(program.stage("llvm"))) == is_wide
+    x, y = RNG.integers(0, 2**32, (2, 1000), dtype=np.uint32)
+    found = program.run([x, y])[0]
+    for _ in range(rounds):
+        x = x + y
+        y = y ^ x
+    wide = np.dtype({"u32": np.uint32, "u64": np.uint64}[t])
+    np.testing.assert_array_equal(found, x.astype(wide) * y.astype(wide))
+
+
+def _fractions(levels: int, size: int) -> str:
+    """Fractions in the denominators of fractions."""
+    lines = [f"x = f32[{size}] parameter(0)", f"y0 = f32[{size}] parameter(1)"]
+    for n in range(levels):
+        lines += [f"a{n} = f32[{size}] add(x, y{n})", f"q{n} = f32[{size}] divide(x, a{n})"]
+        lines.append(f"y{n + 1} = f32[{size}] add(q{n}, x)")
+    return "\n ".join(["HloModule m\nENTRY e {", *lines, f"ROOT r = f32[{size}] negate(y{levels})\n}}"])
+
+
+@pytest.mark.parametrize(
+    ("levels", "size", "together"), [(10, 1000, True), (3, 1000, False), (150, 1000, False), (10, 40, False)]
+)
+def test_long_chains_take_two_vectors_at_a_time(levels: int, size: int, together: bool) -> None:
+    text = _fractions(levels, size)
+    program = heron.compile(heron.parse(text), "cpu")
+    assert ('interleave.count", i32 2}' in str(program.stage("llvm"))) == together
+    x, y = RNG.uniform(1, 2, (2, size)).astype(np.float32)
+    np.testing.assert_array_equal(program.run([x, y])[0], evaluate(heron.parse(text), x, y)[0])
