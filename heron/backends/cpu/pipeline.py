@@ -79,6 +79,7 @@ def optimise() -> Pipeline:
             # behind a simplifier, which has one reduce find the largest element and its place, and before another one
             Late("expand.arg_extremum_expander", {"reduce"}),
             shared.simplification(),
+            Late("precision.integer_narrowing", {"convert"}),
             # what sums have in common is summed once
             Late("simplify.reduction_reuse", {"reduce"}),
             Late("expand.window_splitter", {"reduce-window"}),

@@ -17,6 +17,10 @@ _SMOOTH = {
 }  # fmt: skip
 
 
+def _counted(p, q):
+    return sum(jnp.roll(v, k, 0).astype("int32") for v in (p, q) for k in (-1, 0, 1))
+
+
 def _fractions(x, levels=9):
     y = x
     for _ in range(levels):
@@ -68,6 +72,12 @@ FRAGMENTS = [
         "by_constants_u64",
         "u64[n] bits",
         lambda x: (x // 10, x % (2**32 + 15), lax.div(x, x.dtype.type(2**63 + 9))),
+        exact=True,
+    ),
+    F(
+        "counted_truth",
+        "pred[n,3]; pred[n,3]; u8[n,3] bits",
+        lambda p, q, k: (_counted(p, q) > 2, (k.astype("int32") - p) < 7),
         exact=True,
     ),
     F("fractions_in_turn", "f32[n] unit; f64[n] unit", lambda x, y: (_fractions(x), _fractions(y)), ulps=64),
