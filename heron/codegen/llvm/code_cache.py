@@ -31,8 +31,13 @@ _MAGIC = b"heron-code-1\n"
 _SUFFIX = ".code"
 #: how files begin that are being written, and the seconds after which whoever wrote one has died
 _BEGUN, _DEAD_AFTER = ".begun-", 3600.0
-#: bytes written after which a process looks again whether the folder has grown too large
-_LOOK_AFTER = 1 << 24
+#: bytes written after which a process looks again whether a folder has grown too large, and seconds in which no other
+#: process needs to: looking takes longer the more entries there are
+_LOOK_AFTER, _LOOK_EVERY = 1 << 24, 600.0
+#: the file that was touched when someone last looked
+_LOOKED = ".looked"
+#: bytes that this process has written to a folder since it looked
+_unseen: dict[Path, int] = {}
 
 
 @dataclass(frozen=True)
@@ -89,7 +94,6 @@ class CodeCache:
     def __init__(self, folder: Path | None = None, limit: int = LIMIT) -> None:
         self.folder = folder if folder is not None else files.cache_folder() / "code"
         self.limit = limit
-        self._unseen = _LOOK_AFTER  # bytes written since the folder was last looked at
 
     def fetch(self, key: Key, label: str, make: Callable[[], bytes]) -> tuple[bytes, bool]:
         """The code of a key, and whether it was there; if not, what `make` gives is kept under that label."""
@@ -116,9 +120,9 @@ class CodeCache:
         data = b"".join((_MAGIC, json.dumps(header).encode(), b"\n", code))
         if not _write(self._path(key), data):
             return False
-        self._unseen += len(data)
-        if self._unseen > _LOOK_AFTER:
-            self._unseen = 0
+        unseen = _unseen.get(self.folder, 0 if self._was_looked_at() else _LOOK_AFTER) + len(data)
+        _unseen[self.folder] = unseen if unseen <= _LOOK_AFTER else 0
+        if unseen > _LOOK_AFTER:
             self._shrink()
         return True
 
@@ -166,8 +170,17 @@ class CodeCache:
                 if path.stat().st_mtime < time.time() - _DEAD_AFTER:
                     path.unlink()
 
+    def _was_looked_at(self) -> bool:
+        """Whether some process has just seen how large the folder is."""
+        try:
+            return (self.folder / _LOOKED).stat().st_mtime > time.time() - _LOOK_EVERY
+        except OSError:
+            return False
+
     def _shrink(self) -> None:
         """Remove entries, those not used for longest first, until all others are within the limit."""
+        with contextlib.suppress(OSError):
+            (self.folder / _LOOKED).touch()
         self._sweep()
         found = []
         for path in self._files():

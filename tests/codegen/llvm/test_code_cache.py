@@ -146,9 +146,28 @@ def test_what_was_not_used_for_longest_goes_first(tmp_path: Path) -> None:
         cache.put(k, b"x" * 900, "m")
         os.utime(cache._path(k), (n, n))
     assert cache.get(keys[0]) is not None  # used just now
-    cache._unseen = 1 << 40
+    code_cache._unseen[cache.folder] = 1 << 40
     cache.put(replace(KEY, ir="new"), b"x" * 900, "m")
     assert {e.key.ir for e in cache.entries()} == {"0", "new"}
+
+
+def test_a_folder_is_looked_at_rarely(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each program has a cache object of its own: looking for each would take longer the more there are."""
+    looks = list[Path]()
+    shrink = CodeCache._shrink
+    monkeypatch.setattr(CodeCache, "_shrink", lambda cache: (looks.append(cache.folder), shrink(cache)))
+    for n in range(20):
+        CodeCache(tmp_path).put(replace(KEY, ir=str(n)), b"x" * 1000, "m")
+    assert len(looks) == 1
+    code_cache._unseen.clear()  # another process, soon after
+    CodeCache(tmp_path).put(replace(KEY, ir="later"), b"x", "m")
+    assert len(looks) == 1
+    CodeCache(tmp_path).put(replace(KEY, ir="large"), b"x" * (1 << 24), "m")
+    assert len(looks) == 2
+    code_cache._unseen.clear()
+    os.utime(tmp_path / ".looked", (1, 1))
+    CodeCache(tmp_path).put(replace(KEY, ir="much later"), b"x", "m")
+    assert len(looks) == 3
 
 
 def _work(folder: str, seed: int) -> int:
@@ -160,7 +179,7 @@ def _work(folder: str, seed: int) -> int:
         wrong += code != bytes([number]) * 3000
         if n % 40 == seed:
             cache.clear()
-        cache._unseen = 1 << 40
+        code_cache._unseen[cache.folder] = 1 << 40
     return wrong
 
 
@@ -185,7 +204,7 @@ def test_an_interrupted_write_leaves_nothing(cache: CodeCache, monkeypatch: pyte
 
 def test_what_a_killed_process_had_begun_goes(cache: CodeCache) -> None:
     cache.put(KEY, b"code", "m")
-    (folder,) = cache.folder.iterdir()
+    folder = the_file(cache).parent
     old, new = folder / ".begun-1", folder / ".begun-2"
     for path in (old, new):
         path.write_bytes(b"half")
