@@ -88,6 +88,11 @@ class Target:
     block: tuple[int, int, int] = (1, 1, 1)
 
     @property
+    def has_masks(self) -> bool:
+        """Whether it does a part of a vector as fast as all of it, as AVX-512 does; so does a GPU, thread by thread."""
+        return self.is_gpu or self.vector_bits >= 512
+
+    @property
     def is_gpu(self) -> bool:
         """Whether kernels are for a GPU, a simulated one included."""
         return self.kind == "gpu"

@@ -44,7 +44,8 @@ class InstructionFusion(Pass):
 
     def run(self, module: Module, ctx: PassContext) -> bool:
         machine = MACHINES[self.target or getattr(ctx.target, "kind", "cpu")]
-        limits = Limits(self.max_inputs, self.max_instructions, code=code_limit(ctx.target))
+        masks = ctx.target is None or ctx.target.has_masks
+        limits = Limits(self.max_inputs, self.max_instructions, code=code_limit(ctx.target), masks=masks)
 
         def tell(
             ok: bool, why: str, producer: Instruction, into: str, before: float | None, after: float | None

@@ -6,10 +6,12 @@ import numpy as np
 import pytest
 
 import heron
+from heron import targets
 from heron.evaluator import evaluate
 from heron.hlo.facts import root_parts
 from heron.hlo.ir.module import Module
 from heron.hlo.text import parse
+from heron.passes.framework import registry
 from heron.passes.framework.context import PassContext
 from heron.trace import Decision
 from tests.buffers.compiled import FUSED, assert_survives, kernels, run_passes
@@ -477,3 +479,35 @@ def test_few_concatenations_stand_inside_of_others(levels: int, width: int, by_t
     x = np.linspace(-1, 1, 50 * width, dtype=np.float32).reshape(50, width)
     found = heron.compile(parse(_doubled(levels, width, by_turns)), "cpu").run([x])[0]
     np.testing.assert_array_equal(found, evaluate(parse(_doubled(levels, width, by_turns)), x)[0])
+
+
+def _turned(dims: tuple[int, int, int], op: str) -> str:
+    a, b, c = dims
+    return entry(
+        f"  x = f32[{a},{b},{c}]{{2,1,0}} parameter(0)\n  f = f32[{a},{b},{c}]{{2,1,0}} {op}(x)\n"
+        f"  t = f32[{a},{c},{b}]{{2,1,0}} transpose(f), dimensions={{0,2,1}}\n"
+        f"  n = f32[{a},{c},{b}]{{2,1,0}} negate(t)\n  ROOT r = f32[{a},{c},{b}]{{2,1,0}} {op}(n)",
+        "",
+    )
+
+
+@pytest.mark.parametrize(
+    ("dims", "op", "machine", "count"),
+    [
+        ((500, 4, 7), "tanh", "x86-64-v3", 3), ((500, 4, 7), "tanh", "x86-64-v4", 1),
+        ((500, 4, 7), "abs", "x86-64-v3", 1), ((5, 4, 7), "tanh", "x86-64-v3", 1), ((5, 100, 40), "tanh", "x86-64-v3", 1),
+    ],
+)  # fmt: skip
+def test_functions_stay_apart_from_short_rows_that_are_turned(
+    dims: tuple[int, int, int], op: str, machine: str, count: int
+) -> None:
+    """Without masks they would go one by one, before the transpose and behind it; with them, not."""
+    module = parse(_turned(dims, op))
+    ctx = PassContext(target=targets.get(machine))
+    ctx.run_pass(registry.get("instruction-fusion"), module)
+    ctx.run_pass(registry.get("dce"), module)
+    assert sum(i.opcode != "parameter" for i in module.entry.instructions) == count
+    x = np.linspace(-2, 2, int(np.prod(dims)), dtype=np.float32).reshape(dims)
+    want = evaluate(parse(_turned(dims, op)), x)[0]
+    np.testing.assert_allclose(evaluate(module, x)[0], want, rtol=0)
+    np.testing.assert_allclose(heron.compile(parse(_turned(dims, op)), "cpu").run([x])[0], want, rtol=1e-6)

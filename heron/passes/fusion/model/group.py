@@ -19,6 +19,10 @@ from heron.records import dataclass
 LANES = 8.0
 #: operands of a concatenation that a kernel may tell apart in the loop of each of them: code grows with their square
 _FEW_PIECES = 4
+#: LLVM instructions of a function; elements of a kernel of which the extra time is more than that of another kernel
+_FUNCTION, _FEW = 30, 256
+#: elements of a transpose's rows, before and after it, that are too few for vectors with functions along them
+_SHORT_ROWS = 32, 64
 #: elements of an operand of a concatenation inside of others that are written out one by one; more are vectors
 _SHORT_PIECE = 3
 
@@ -32,7 +36,8 @@ class Group:
     ``places``: where each member is computed, which makes ``code`` LLVM instructions; ``is_full``: something was
     refused because that would be too many. ``slower``: times that an element takes longer than in vector loops of all
     threads. ``guarded``: members computed only where a condition holds. ``joints``: concatenations through which each
-    member is read, itself included.
+    member is read, itself included. ``turns``, ``applies``: whether all elements go through a transpose of short rows,
+    and through a function such as exp.
     """
 
     root: Instruction
@@ -46,6 +51,8 @@ class Group:
     slower: float = 1.0
     guarded: set[Instruction] = field(default_factory=set)
     joints: dict[Instruction, int] = field(default_factory=dict)
+    turns: bool = False
+    applies: bool = False
     _one_place: OnePlace = field(init=False)
     _asked: Instruction | None = field(init=False, default=None)
     _found: Places = field(init=False, default_factory=dict)
@@ -54,6 +61,7 @@ class Group:
         self._one_place = OnePlace(self.evaluations)
         self._one_place.has_gathers = self.root.opcode == "gather"
         self.joints[self.root] = int(self.root.opcode == "concatenate")
+        self._note_loop(self.root)
 
     @staticmethod
     def of(root: Instruction, limit: CodeLimit, code_of: Callable[[Instruction], float]) -> Group:
@@ -71,6 +79,7 @@ class Group:
         self._one_place.has_gathers |= i.opcode == "gather"
         users = list(users)
         self.joints[i] = self._joints_above(users) + (i.opcode == "concatenate")
+        self._note_loop(i)
         if is_guarded(i, users, self.guarded):
             self.guarded.add(i)
         places = self.places[i] = self.places_at(i, users)
@@ -126,6 +135,36 @@ class Group:
         if self._joints_above(users) < (1 if piece == 1 else 2):
             return False
         return piece > _SHORT_PIECE or not is_within_row(i, self.root.shape)
+
+    def turns_functions(self, i: Instruction) -> bool:
+        """Whether `i` would put a function and a transpose of short rows in one loop.
+
+        Elements of a short row are read apart then, and the functions go one by one where the machine has no masks. By
+        itself the function has one long loop.
+        """
+        return self.turns and self._is_function(i) or self.applies and self._turns_rows(i)
+
+    def _note_loop(self, i: Instruction) -> None:
+        self.applies |= self._is_function(i)
+        self.turns |= self._turns_rows(i)
+
+    def _is_whole(self, i: Instruction) -> bool:
+        """Whether as many elements of `i` are computed as the kernel has, and not only few."""
+        return (
+            i.shape.is_array
+            and self.root.shape.is_array
+            and _FEW <= i.shape.num_elements == self.root.shape.num_elements
+        )
+
+    def _is_function(self, i: Instruction) -> bool:
+        is_long = i.op.is_elementwise and self.code_of(i) >= _FUNCTION
+        return is_long and self._is_whole(i) and i.shape.element_type.is_float
+
+    def _turns_rows(self, i: Instruction) -> bool:
+        if i.opcode != "transpose" or i.dimensions[-1] == i.shape.rank - 1 or not self._is_whole(i):
+            return False
+        (before, after), rows = (i.operands[0].shape.dims[-1], i.shape.dims[-1]), _SHORT_ROWS
+        return 1 < before < rows[0] and 1 < after < rows[1]
 
     def _joints_above(self, users: Iterable[Instruction]) -> int:
         return max([self.joints[u] for u in users], default=0)

@@ -40,12 +40,16 @@ _SIMPLE = 6
 
 @dataclass(frozen=True, slots=True)
 class Limits:
-    """Most inputs, most instructions of one kernel, most elements computed for each one needed, most code."""
+    """Most inputs, most instructions of one kernel, most elements computed for each one needed, most code.
+
+    ``masks``: whether the machine does a part of a vector as fast as all of it.
+    """
 
     inputs: int = 32
     instructions: int = 1500
     recomputation: float = 64.0
     code: CodeLimit = CPU_CODE
+    masks: bool = True
 
 
 class Planner:
@@ -326,6 +330,8 @@ class Planner:
             return "its elements would be told apart anew for every element of the kernel"
         if self.machine.vectors and group.nests(i, users):
             return "its operand would be chosen anew for every element, inside of other concatenations"
+        if not self.limits.masks and group.turns_functions(i):
+            return "functions along short rows that are turned would go one by one"
         if i in self._reads_old(group.root):
             return "it is computed from what the kernel overwrites"
         most = self.limits.code.most
