@@ -98,17 +98,16 @@ def _tree(root: Instruction) -> dict[Instruction, Range] | None:
     """The instructions that a sum is computed from, operands first, and their ranges; None where one is not known, or
     is used elsewhere."""
     ranges: dict[Instruction, Range] = {}
-    stack, begun = [root], {root}
+    stack = [root]
     while stack:
         i = stack[-1]
         left = [] if _is_start(i) else [o for o in i.operands if o not in ranges and o.shape.element_type.is_integer]
-        if left and not begun.issuperset(left) and len(begun) < _MOST:
-            begun.update(left)
+        if left and i not in ranges:
             stack += left
+            if len(stack) + len(ranges) > _MOST:
+                return None
             continue
         stack.pop()
-        if i in ranges:
-            continue
         found = _range(i, ranges)
         if found is None:
             return None

@@ -49,6 +49,15 @@ def test_the_narrowest_type_that_fits(leaf: str, count: int, wide: str, found: s
     assert f"{found or wide}[64]" in text and (f"{wide}[64]" in text) == (not found)
 
 
+def test_what_is_read_twice() -> None:
+    """A number that one sum reads, and another sum that the first one reads."""
+    lines = ["b = s32[64] add(w0, w1)", "c = s32[64] subtract(b, w0)", "d = s32[64] add(b, c)", "f = s32[64] add(d, b)"]
+    text = narrowed(program(["pred", "pred"], "s32", lines, compared("f", "s32", 2)))
+    assert "s32" not in text and text.count("s8[64]{0} convert") == 2
+    later = ["b = s32[64] add(w0, w1)", "d = s32[64] negate(b)", "f = s32[64] subtract(b, d)"]
+    assert "s32" not in narrowed(program(["pred", "pred"], "s32", later, compared("f", "s32", 2)))
+
+
 def test_what_stays() -> None:
     """Numbers that others need, or that would not be the same in another type."""
     add = ["a = s32[64] add(w0, w1)"]
