@@ -13,6 +13,8 @@ from heron.records import dataclass
 _DATA = Path(__file__).parent / "data"
 
 
+#: bits of a CPU's vectors from which on it does a part of a vector as fast as all of it (AVX-512)
+MASKED_BITS = 512
 #: threads of a warp, of every GPU that heron writes kernels for
 WARP = 32
 
@@ -89,7 +91,7 @@ class Target:
 
     @property
     def has_masks(self) -> bool:
-        """Whether it does a part of a vector as fast as all of it, as AVX-512 does; so does a GPU, thread by thread."""
+        """Whether it does a part of a vector as fast as all of it; a GPU does, thread by thread."""
         return self.is_gpu or self.vector_bits >= 512
 
     @property

@@ -90,7 +90,7 @@ def _to_odd(e: FunctionEmitter, a: SSAValue) -> SSAValue:
 
 def _to_float(e: FunctionEmitter, a: SSAValue, source: ElementType, target: ElementType) -> SSAValue:
     if source is types.PRED and not is_small(target):
-        t = scalar_type(target)
+        t = scalar_type(target)  # a choice of two constants is fewer instructions of vectors than a conversion
         return e.b.select(a, e.b.floating(1.0, t), e.b.floating(0.0, t))
     kind = arith.SIToFPOp if source.is_signed else arith.UIToFPOp
     if not is_small(target):

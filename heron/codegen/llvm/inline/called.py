@@ -22,6 +22,7 @@ from heron.codegen.llvm.inline.lanes import on_lanes
 from heron.codegen.llvm.jit import Jit
 from heron.records import dataclass
 from heron.runtime.object_code import Object, Timing
+from heron.targets.target import MASKED_BITS
 
 #: bits of the numbers that vectors are of
 _BITS = {"f32": 32, "f64": 64}
@@ -48,7 +49,7 @@ class Calls:
     @property
     def has_masks(self) -> bool:
         """Whether the machine computes, loads and stores part of a vector as fast as all of it."""
-        return self.width >= 512
+        return self.width >= MASKED_BITS
 
     @property
     def scales(self) -> bool:
