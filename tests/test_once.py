@@ -56,5 +56,10 @@ def test_an_error_is_not_kept() -> None:
 def test_what_has_an_address_is_made_once(folder: str) -> None:
     """`functools.cache` calls a function once a thread; what the others made is freed while it is in use."""
     for file in (Path(heron.__file__).parent / folder).rglob("*.py"):
-        found = set(re.findall(r"@(?:functools\.)?(?:lru_)?cache\b[^\n]*\n\s*def (\w+)", file.read_text()))
+        text = file.read_text()
+        found = set(re.findall(r"@(?:functools\.)?(?:lru_)?cache\b[^\n]*\n\s*def (\w+)", text))
         assert found <= _VALUES, f"{file}: {found - _VALUES}: use heron.once"
+        for kept in re.finditer(r"^ +\w+ = (_\w+)\[.+\] = ", text, re.MULTILINE):
+            before = text[: kept.start()].splitlines()[-3:]
+            why = "two threads may both find nothing there: use heron.once"
+            assert any("with _LOCK:" in line for line in before), f"{file}: {kept[1]}: {why}"

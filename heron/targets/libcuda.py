@@ -12,6 +12,8 @@ from collections.abc import Iterator
 from ctypes import Structure, c_char_p, c_float, c_int, c_longlong, c_size_t, c_ubyte, c_uint, c_uint64, c_void_p
 from typing import Any
 
+from heron.once import once
+
 # pointer or handle, int, unsigned, size, device address
 P, INT, U, N, A = c_void_p, c_int, c_uint, c_size_t, c_uint64
 
@@ -236,24 +238,26 @@ NOT_READY, OUT_OF_MEMORY = 600, 2
 FAULTS = frozenset({700, 702, 710, 714, 715, 716, 717, 718, 719})
 
 _instead: Any = None
-_loaded: Any = None
 
 
 def library() -> Any:
     """The driver with its functions declared; None without a driver. A missing function is a missing attribute."""
-    global _loaded
     if _instead is not None:
         return _instead
-    if _loaded is None:
-        try:
-            _loaded = ctypes.CDLL("libcuda.so.1")
-        except OSError:
-            return None
-        for name, arguments in FUNCTIONS.items():
-            function = getattr(_loaded, name, None)
-            if function is not None:
-                function.argtypes, function.restype = arguments, c_int
-    return _loaded
+    try:
+        return _load()
+    except OSError:
+        return None
+
+
+@once
+def _load() -> ctypes.CDLL:
+    loaded = ctypes.CDLL("libcuda.so.1")
+    for name, arguments in FUNCTIONS.items():
+        function = getattr(loaded, name, None)
+        if function is not None:
+            function.argtypes, function.restype = arguments, c_int
+    return loaded
 
 
 @contextlib.contextmanager

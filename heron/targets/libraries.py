@@ -6,8 +6,9 @@ import ctypes
 import importlib.util
 import os
 from collections.abc import Mapping
-from functools import cache
 from pathlib import Path
+
+from heron.once import once
 
 #: the file name of each library, with the versions whose interface is known, newest first
 FILES: Mapping[str, tuple[str, tuple[int, ...]]] = {
@@ -27,7 +28,7 @@ def missing(name: str) -> str | None:
     return found if isinstance(found, str) else None
 
 
-@cache
+@once
 def load(name: str) -> ctypes.CDLL | str:
     """The library, or the reason why it cannot be loaded."""
     stem, versions = FILES[name]

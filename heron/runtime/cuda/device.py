@@ -9,6 +9,7 @@ from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 
 from heron.errors import HeronError
+from heron.once import once
 from heron.runtime import compiled
 from heron.runtime.cuda.allocator import Allocator
 from heron.runtime.cuda.driver import CallFailed, Driver, driver
@@ -181,18 +182,12 @@ class Device:
             return not self.lost
 
 
-_devices: dict[tuple[int, int], Device] = {}
-_lock = threading.Lock()
-
-
 def device(ordinal: int = 0) -> Device:
     """A GPU of this machine. Raises RUN030 (no driver or GPU), RUN040 (old driver), TGT008 (no such number)."""
-    d = driver()
-    with _lock:
-        found = _devices.get((id(d), ordinal))
-        if found is None or found.driver is not d:
-            found = _devices[id(d), ordinal] = Device(d, ordinal)
-        return found
+    return _device(driver(), ordinal)
+
+
+_device = once(Device)
 
 
 def device_for(target: str, sm: str) -> Device:

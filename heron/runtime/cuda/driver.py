@@ -7,6 +7,7 @@ from collections.abc import Callable
 from typing import Any
 
 from heron.errors import HeronError
+from heron.once import once
 from heron.targets import libcuda
 
 OLDEST = 12000  # CUDA 12.0: kernel nodes with the parameters heron uses
@@ -116,15 +117,12 @@ def no_gpu(why: str) -> HeronError:
     )
 
 
-_drivers: dict[int, Driver] = {}
+_driver_of = once(Driver)
 
 
 def driver() -> Driver:
-    """The driver of this process. Raises RUN030 or RUN040 where programs cannot run."""
+    """The driver of this process, one for all threads. Raises RUN030 or RUN040 where programs cannot run."""
     library = libcuda.library()
     if library is None:
         raise no_gpu("no CUDA driver is installed (libcuda.so.1)")
-    found = _drivers.get(id(library))
-    if found is None or found.library is not library:
-        found = _drivers[id(library)] = Driver(library)
-    return found
+    return _driver_of(library)

@@ -61,20 +61,29 @@ class CudaExecutable(Executable):
 
         Raises RUN030, RUN040, RUN041 (no device for it), RUN043 (memory), RUN045 (code refused).
         """
-        found = self._loaded
-        if found is not None and found.epoch == found.device.epoch:
+        found = self._ready
+        if found is not None:
             return found
-        device = found.device if found is not None else self._choose()
+        before = self._loaded
+        device = before.device if before is not None else self._choose()
         with device.lock:
+            if (found := self._ready) is not None:
+                return found  # another thread has loaded it
             device.make_current()
             device.give_back()
             try:
-                self._loaded = self._load(device)
+                made = self._loaded = self._load(device)
             except HeronError as error:
                 raise self._placed(error) from error
-            for note in self._loaded.notes:
+            for note in made.notes:
                 self.trace.note(note)
-            return self._loaded
+            return made
+
+    @property
+    def _ready(self) -> Loaded | None:
+        """The program where it was loaded; None if nowhere, or if the device was reset since."""
+        found = self._loaded
+        return found if found is not None and found.epoch == found.device.epoch else None
 
     def _choose(self) -> Device:
         """The device to run on. Raises RUN030, RUN040 and RUN041."""
@@ -105,9 +114,7 @@ class CudaExecutable(Executable):
         With `donate` the program takes the arrays its text says it may overwrite, which are gone then; without, it
         works on copies of them. Raises RUN001 to RUN003 for arrays that do not fit, RUN047 for lost ones.
         """
-        loaded = self._loaded
-        if loaded is None or loaded.epoch != loaded.device.epoch:
-            loaded = self.load()
+        loaded = self.load()
         self.check_there(arrays, loaded.device)
         with loaded.device.at_work(self.name):
             try:

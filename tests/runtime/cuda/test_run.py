@@ -3,6 +3,10 @@
 from __future__ import annotations
 
 import gc
+import threading
+import time
+from collections.abc import Callable
+from typing import Any
 
 import numpy as np
 import pytest
@@ -11,7 +15,10 @@ import heron
 from heron.options import Options
 from heron.runtime.cuda import helpers
 from heron.runtime.cuda.array import put
-from heron.runtime.cuda.device import device
+from heron.runtime.cuda.device import Device, device
+from heron.runtime.cuda.driver import Driver, driver
+from heron.runtime.cuda.executable import CudaExecutable
+from heron.runtime.cuda.loaded import Loaded
 from tests.rehearsal.compiling import compile, rehearsed
 from tests.runtime.cuda.programs import BRANCHES, DIAMOND, FACTORS, LOOPS, RANDOM, SUM, close, matrices, parse
 
@@ -231,6 +238,34 @@ def test_threads_share_a_program() -> None:
         with ThreadPoolExecutor(3) as threads:
             for pair, got in zip(pairs, threads.map(lambda p: executable(*p), pairs), strict=True):
                 close(got, module, *pair)
+
+
+def test_threads_that_come_first_share_what_is_made(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The driver, the device and the program on it are made once, however many threads find nothing there."""
+    from concurrent.futures import ThreadPoolExecutor
+
+    for kind, name in ((Driver, "__init__"), (Device, "__init__"), (CudaExecutable, "_load")):
+        whole = getattr(kind, name)
+
+        def slow(*arguments: Any, whole: Callable[..., Any] = whole) -> Any:
+            time.sleep(0.05)
+            return whole(*arguments)
+
+        monkeypatch.setattr(kind, name, slow)
+    module, arrays = parse(DIAMOND), matrices()
+    begin = threading.Barrier(4)
+    with rehearsed() as recorder:
+        executable = compile(module, recorder)
+
+        def first(_: int) -> tuple[Driver, Device, Loaded]:
+            begin.wait(10)
+            return driver(), device(), executable.load()
+
+        with ThreadPoolExecutor(4) as threads:
+            found = list(threads.map(first, range(4)))
+        assert all(len({id(x) for x in row}) == 1 for row in zip(*found, strict=True))
+        assert found[0][1].driver is found[0][0] and found[0][2].device is found[0][1]
+        close(executable(*arrays), module, *arrays)
 
 
 def test_calls_in_branches_not_taken_are_made_before_they_are_captured() -> None:

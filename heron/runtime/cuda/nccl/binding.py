@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from heron.errors import HeronError
+from heron.once import once
 from heron.targets import libnccl
 
 
@@ -108,13 +109,9 @@ def dotted(version: int) -> str:
     return f"{version // scale}.{version % scale // 100}.{version % 100}" if version else "of an unknown version"
 
 
-_opened: dict[int, Nccl] = {}
+_nccl_of = once(Nccl)
 
 
 def nccl() -> Nccl:
-    """NCCL of this process. Raises RUN090 and RUN093."""
-    library = libnccl.library()
-    found = _opened.get(id(library))
-    if found is None or found.library is not library:
-        found = _opened[id(library)] = Nccl(library)
-    return found
+    """NCCL of this process, one for all threads. Raises RUN090 and RUN093."""
+    return _nccl_of(libnccl.library())

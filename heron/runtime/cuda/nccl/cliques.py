@@ -11,8 +11,10 @@ import time
 import weakref
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import field
+from operator import itemgetter
 from typing import TYPE_CHECKING
 
+from heron.once import once
 from heron.records import dataclass
 from heron.runtime.cuda.nccl.binding import Nccl, NcclFailed, nccl
 
@@ -151,13 +153,11 @@ class Cliques:
             thread.join(max(0.0, deadline - time.monotonic()))
 
 
-_CLIQUES: dict[object, Cliques] = {}
-
-
 def cliques_of(gpus: Mapping[int, Device]) -> Cliques:
     """The cliques on these GPUs, which all programs share. Raises RUN090 and RUN093."""
-    library = nccl()
-    key = (id(library), tuple(sorted((n, id(gpu)) for n, gpu in gpus.items())))
-    if key not in _CLIQUES:
-        _CLIQUES[key] = Cliques(library, gpus)
-    return _CLIQUES[key]
+    return _cliques(nccl(), tuple(sorted(gpus.items(), key=itemgetter(0))))
+
+
+@once
+def _cliques(library: Nccl, gpus: tuple[tuple[int, Device], ...]) -> Cliques:
+    return Cliques(library, dict(gpus))
