@@ -12,6 +12,8 @@ from pathlib import Path
 import hypothesis
 import pytest
 
+from tests import quick_verifier
+
 # no property test may fail because the machine is busy, or today but not tomorrow: the examples of a test stay the same
 # until it is changed. `python -m tests.fuzz`, `tests.passes.search` and `tests.conformance` look further
 hypothesis.settings.register_profile(
@@ -36,8 +38,9 @@ _done = count(1)
 
 def pytest_configure() -> None:
     """Old objects are collected by `pytest_runtest_teardown` alone: tests, modules and what they keep are millions, and
-    walking through them whenever some were added took a quarter of the suite's time."""
+    walking through them whenever some were added took a quarter of the suite's time. Equal ops are verified once."""
     gc.set_threshold(_NEW, 10, 1 << 30)
+    quick_verifier.use()
 
 
 @pytest.hookimpl(trylast=True)

@@ -32,10 +32,16 @@ def jit(level: int = 1) -> Jit:
     return Jit(level=level)
 
 
+#: of so many kernels one is verified after each step: verifying all of them took half the time of these tests
+_SHARE = 4
+
+
 def lower(kernel: Kernel, target: str = "cpu", every_step: bool = True) -> str:
-    """LLVM text of a kernel, its module verified before the first and after the last step, or after `every_step`."""
+    """LLVM text of a kernel, its module verified before the first and after the last step; with `every_step` after each
+    where its number of ops is a multiple of `_SHARE`."""
     kind = "cpu" if target == "cpu" else "sim" if target.startswith("sim:") else "gpu"
     kernel.module.verify()
+    every_step = every_step and sum(1 for _ in kernel.module.walk()) % _SHARE == 0
     pipeline.run(kernel.module, TransformOptions(target=kind, verify=every_step))
     if not every_step:
         kernel.module.verify()
