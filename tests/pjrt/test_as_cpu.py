@@ -52,8 +52,8 @@ np.testing.assert_allclose(f.call(x), np.sin(x), rtol=1e-6)
 """
 
 
-def as_cpu(script: str, **environment: str) -> Any:
-    return run(_HEAD + script, head="", **{"HERON_AS": "cpu", "JAX_PLATFORMS": "", **environment})
+def as_cpu(script: str, fresh: bool = False, **environment: str) -> Any:
+    return run(_HEAD + script, head="", fresh=fresh, **{"HERON_AS": "cpu", "JAX_PLATFORMS": "", **environment})
 
 
 @pytest.mark.parametrize("asked", ["", "cpu", "heron", "heron,cpu"])
@@ -62,7 +62,7 @@ def test_whatever_platform_is_asked_for(asked: str) -> None:
 
 
 def test_programs() -> None:
-    as_cpu(PROGRAMS)
+    as_cpu(PROGRAMS, fresh=True)
 
 
 @pytest.mark.parametrize(

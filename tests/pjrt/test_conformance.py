@@ -109,7 +109,7 @@ def test_prints(capsys):
 
 def test_no_test_hangs(tmp_path: Path) -> None:
     (tmp_path / "sample_test.py").write_text(HANGS)
-    report = compared(tmp_path, Settings(seconds=20))
+    report = compared(tmp_path, Settings(seconds=12))
     assert list(report.missed) == ["test_hangs"], report
     assert "took too long" in report.missed["test_hangs"].error and "in test_hangs" in report.missed["test_hangs"].error
 

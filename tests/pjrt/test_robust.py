@@ -123,7 +123,8 @@ else:
 
 
 def test_an_exception_at_the_end_with_work_under_way() -> None:
-    done = run(_HEAD + "y = slow(jnp.ones(3000))\nz = small(y)\nraise ValueError('at the end')", check=False)
+    script = _HEAD + "y = slow(jnp.ones(3000))\nz = small(y)\nraise ValueError('at the end')"
+    done = run(script, check=False, fresh=True)
     assert done.returncode == 1 and done.stderr.rstrip().endswith("ValueError: at the end"), done.stderr[-2000:]
 
 

@@ -418,7 +418,8 @@ y = jax.jit(lambda x: lax.fori_loop(0, 20000, lambda i, s: jnp.sin(s), x))(jnp.o
 keep = [y, jax.jit(lambda x: x + 1)(y)]
 late = jnp.ones(3)
 atexit.register(lambda: print("late", float((late + 1).sum())))
-"""
+""",
+        fresh=True,
     )
     assert "late 6.0" in done.stdout and "Traceback" not in done.stderr, done.stderr[-2000:]
 
@@ -478,11 +479,12 @@ def test_other_platforms_are_left_alone() -> None:
     run(
         "import jax; assert jax.default_backend() == 'cpu'; import sys; assert 'llvmlite' not in sys.modules",
         JAX_PLATFORMS="cpu",
+        fresh=True,
     )
 
 
 def test_heron_is_there_and_not_the_default_where_nobody_asks() -> None:
-    run("import jax; assert jax.default_backend() == 'cpu'; assert jax.devices('heron')", JAX_PLATFORMS="")
+    run("import jax; assert jax.default_backend() == 'cpu'; assert jax.devices('heron')", JAX_PLATFORMS="", fresh=True)
     run("import jax; assert [d.platform for d in jax.devices()] == ['cpu']", JAX_PLATFORMS="", HERON_TARGET="sm_90")
 
 
