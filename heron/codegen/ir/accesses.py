@@ -54,6 +54,18 @@ def follows(place: SSAValue, step: SSAValue) -> bool:
     return place is step or isinstance(made, arith.AddiOp) and any(follows(v, step) for v in made.operands)
 
 
+def goes_back(place: SSAValue, step: SSAValue) -> bool:
+    """Whether a place moves back by one with each step of a loop."""
+    made = place.owner
+    if isinstance(made, arith.IndexCastOp):
+        return goes_back(made.operands[0], step)
+    if isinstance(made, arith.SubiOp):
+        base = made.lhs.owner
+        moves = made.lhs is step or isinstance(base, Operation) and step in sources_of(base)
+        return follows(made.rhs, step) and not moves
+    return isinstance(made, arith.AddiOp) and any(goes_back(v, step) for v in made.operands)
+
+
 def is_in_place(op: Operation) -> bool:
     """Whether a loop writes an array that it, or the loop around it, reads."""
     around = op.parent_op()

@@ -14,7 +14,8 @@ so that the lanes of one are left to combine:
 A loop that writes what it reads cannot do an element twice: it ends with loops of 4, 2 and 1.
 
 LLVM does the steps that are left over one by one, or makes masks of several instructions for them. It matters along
-rows of some dozens of elements, and to loops with functions, of which one takes as long as a vector of them.
+rows of some dozens of elements, which may be read in reverse, and to loops with functions, of which one takes as long as
+a vector of them.
 
 CPU kernels only, on machines that have no instructions for a part of a vector (`TransformOptions.vector_bits`).
 """
@@ -30,14 +31,22 @@ from xdsl.dialects.func import CallOp
 from xdsl.dialects.utils import FastMathFlag
 from xdsl.ir import Attribute, Block, BlockArgument, Operation, SSAValue
 
-from heron.codegen.ir.accesses import address_of, bits_of, follows, is_apart, reads_what_is_written, sources_of
+from heron.codegen.ir.accesses import (
+    address_of,
+    bits_of,
+    follows,
+    goes_back,
+    is_apart,
+    reads_what_is_written,
+    sources_of,
+)
 from heron.codegen.ir.builder import Builder, Constants, int_attr
 from heron.codegen.ir.editing import constant_value, erase, functions, ops_of, replace, walk_blocks
 from heron.codegen.transforms.lib.math_names import FUNCTIONS
 from heron.codegen.transforms.options import TransformOptions
 
-#: steps up to which LLVM writes loops out in the loop around them, so that vectors go along that
-FEWEST = 8
+#: steps up to which LLVM writes loops out in the loop around them, so that vectors go along that; of loops that store
+FEWEST, FEWEST_STORED = 8, 4
 #: steps of a loop of which those left over are little of its time, and of one with functions
 MOST, MOST_OF_FUNCTIONS = 128, 1024
 #: steps left over that are as well done one by one where they are no functions
@@ -46,6 +55,8 @@ ONE_BY_ONE = 2
 ABREAST, MOST_OPS = 4, 200
 #: vectors at a time of a loop without functions
 AT_A_TIME = (4, 2)
+#: attributes of a loop that ask for nothing where there are no masks
+_PLAIN = {"heron.short", "heron.mask_rest"}
 #: ops of which looking at an element twice changes nothing, and the number that changes nothing of others
 _SAME = (
     arith.MaximumfOp, arith.MinimumfOp, arith.MaxSIOp, arith.MinSIOp, arith.MaxUIOp, arith.MinUIOp, arith.AndIOp,
@@ -100,11 +111,12 @@ class _Row(NamedTuple):
 
 def _split(loop: scf.ForOp, vector_bits: int, constants: Constants) -> None:
     lower, upper = constant_value(loop.lb), constant_value(loop.ub)
-    if lower is None or upper is None or constant_value(loop.step) != 1 or loop.attributes.keys() - {"heron.short"}:
+    if lower is None or upper is None or constant_value(loop.step) != 1 or loop.attributes.keys() - _PLAIN:
         return
     row = _Row(loop, lower, upper - lower, ops_of(loop.body.block)[:-1], 0)
     most = MOST_OF_FUNCTIONS if row.has_functions else MOST
-    if not FEWEST < row.steps < most or not _is_for_vectors(loop, row.ops):
+    fewest = FEWEST_STORED if row.stores and "heron.short" not in loop.attributes else FEWEST
+    if not fewest < row.steps < most or not _is_for_vectors(loop, row.ops):
         return
     row = row._replace(lanes=min(vector_bits // _widest(loop, row.ops), 1 << row.steps.bit_length() - 1))
     is_little = row.steps <= ABREAST * row.lanes and len(row.ops) * -(-row.steps // row.lanes) <= MOST_OPS
@@ -236,13 +248,23 @@ def _is_for_vectors(loop: scf.ForOp, ops: Sequence[Operation]) -> bool:
         return False
     accesses = [op for op in ops if isinstance(op, llvm.LoadOp | llvm.StoreOp)]
     stored = [op for op in accesses if isinstance(op, llvm.StoreOp)]
-    if not accesses or any(is_apart(address_of(op), loop) for op in accesses):
+    if not accesses or any(is_apart(address_of(op), loop) and not _is_reversed(op, loop) for op in accesses):
         return False
     return all(_moves(op, body.args[0]) for op in stored)
 
 
 def _is_fence(op: CallOp) -> bool:
     return op.callee.root_reference.data.startswith(_FENCE)
+
+
+def _is_reversed(op: llvm.LoadOp | llvm.StoreOp, loop: scf.ForOp) -> bool:
+    """Whether a load moves back by one number with each step."""
+    made = address_of(op).owner
+    return isinstance(op, llvm.LoadOp) and isinstance(made, llvm.GEPOp) and goes_back(made.operands[-1], _step(loop))
+
+
+def _step(loop: scf.ForOp) -> BlockArgument:
+    return loop.body.block.args[0]
 
 
 def _moves(op: llvm.StoreOp, step: BlockArgument) -> bool:

@@ -145,3 +145,37 @@ PROGRAMS = textwrap.dedent("""
                 np.testing.assert_allclose(a, b, rtol=0, atol=tolerance * max(1, np.abs(b).max()))
     print("right")
 """)
+
+
+TURNED = """
+func.func @k(%in: tensor<{rows}x{n}xf32>, %out: tensor<{rows}x{n}xf32>, %lo: index, %hi: index) -> tensor<{rows}x{n}xf32> attributes {{xla_gpu.entry}} {{
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  %last = arith.constant {last} : index
+  %n = arith.constant {n} : index
+  %r = scf.for %i = %lo to %hi step %c1 iter_args(%a = %out) -> (tensor<{rows}x{n}xf32>) {{
+    %s = scf.for %j = %c0 to %n step %c1 iter_args(%c = %a) -> (tensor<{rows}x{n}xf32>) {{
+      %back = arith.subi %last, %j : index
+      %u = tensor.extract %in[%i, {place}] : tensor<{rows}x{n}xf32>
+      %d = tensor.insert %u into %c[%i, %j] : tensor<{rows}x{n}xf32>
+      scf.yield %d : tensor<{rows}x{n}xf32>
+    }} {attributes}
+    scf.yield %s : tensor<{rows}x{n}xf32>
+  }}
+  func.return %r : tensor<{rows}x{n}xf32>
+}}
+"""
+
+
+@pytest.mark.parametrize("n", [5, 6, 7, 9, 11, 13, 15, 31])
+@pytest.mark.parametrize("attributes", ["", "{{heron.mask_rest}}"])
+def test_rows_that_are_turned_or_ask_for_masks(n: int, attributes: str) -> None:
+    """A copy of few numbers is two vectors, too, whichever way it is read."""
+    for place, step in (("%j", 1), ("%back", -1)):
+        facts = {"rows": ROWS, "n": n, "last": n - 1, "place": place, "attributes": attributes.format()}
+        text = TURNED.format(**facts)
+        assert loops(text) == 2
+        x = np.random.default_rng(n).normal(size=(ROWS, n)).astype(np.float32)
+        out = np.empty_like(x)
+        run_cpu(text, [x, out], 0, ROWS, vector_bits=256)
+        assert (out == x[:, ::step]).all()
