@@ -14,8 +14,7 @@ so that the lanes of one are left to combine:
 A loop that writes what it reads cannot do an element twice: it ends with loops of 4, 2 and 1.
 
 LLVM does the steps that are left over one by one, or makes masks of several instructions for them. It matters along
-rows of some dozens of elements, which may be read in reverse, and to loops with functions, of which one takes as long as
-a vector of them.
+rows of some dozens of elements, which may be read in reverse, and to loops with functions, each as long as a vector.
 
 CPU kernels only, on machines that have no instructions for a part of a vector (`TransformOptions.vector_bits`).
 """
@@ -45,7 +44,8 @@ from heron.codegen.ir.editing import constant_value, erase, functions, ops_of, r
 from heron.codegen.transforms.lib.math_names import FUNCTIONS
 from heron.codegen.transforms.options import TransformOptions
 
-#: steps up to which LLVM writes loops out in the loop around them, so that vectors go along that; of loops that store
+#: steps up to which LLVM writes loops out in the loop around them, so that vectors go along that; of loops
+#: that store and call no function
 FEWEST, FEWEST_STORED = 8, 4
 #: steps of a loop of which those left over are little of its time, and of one with functions
 MOST, MOST_OF_FUNCTIONS = 128, 1024
@@ -115,7 +115,8 @@ def _split(loop: scf.ForOp, vector_bits: int, constants: Constants) -> None:
         return
     row = _Row(loop, lower, upper - lower, ops_of(loop.body.block)[:-1], 0)
     most = MOST_OF_FUNCTIONS if row.has_functions else MOST
-    fewest = FEWEST_STORED if row.stores and "heron.short" not in loop.attributes else FEWEST
+    is_copy = row.stores and not row.has_functions and "heron.short" not in loop.attributes
+    fewest = FEWEST_STORED if is_copy else FEWEST
     if not fewest < row.steps < most or not _is_for_vectors(loop, row.ops):
         return
     row = row._replace(lanes=min(vector_bits // _widest(loop, row.ops), 1 << row.steps.bit_length() - 1))

@@ -67,6 +67,7 @@ _GPU = (
 PIPELINES: dict[Target, tuple[Step, ...]] = {
     "cpu": (
         *_TO_FLAT,
+        *_steps("join-rows"),  # behind flatten-tensors: an index is one expression
         *_steps("divide-by-constants"),  # before lower-tensors: indices, which are no data, are of another type still
         *_TO_POINTERS,
         *_steps("ask-for-gathers", "fence-masks", "overlap-vectors", "lower-math-cpu"),

@@ -373,32 +373,42 @@ def loops(exe: Any) -> int:
     return kernel.count("br i1 ")
 
 
-@pytest.mark.parametrize("op", ["tanh(d)", "divide(d, b)", "remainder(d, b)"])
+#: tests/codegen/transforms/test_join_rows.py has those of other machines
+stays_apart = pytest.mark.skipif(host().width < 512, reason="a machine without masks joins such rows")
+
+
+@pytest.mark.parametrize(
+    "op", [*(pytest.param(op, marks=stays_apart) for op in ("tanh(d)", "divide(d, b)")), "remainder(d, b)"]
+)
 @pytest.mark.parametrize("k", [2, 3, 4])
 def test_loops_of_few_steps_are_written_out(k: int, op: str) -> None:
     """So that the loop around one becomes vectors: LLVM's vectoriser looks at innermost loops alone."""
     exe = assert_agrees(short(37, k, op), "cpu")
     assert loops(exe) == 2
-    if k == 2:
+    if k == 2 and op != "remainder(d, b)":
         assert "subps" in exe.stage("asm")  # of vectors; of numbers: subss
 
 
+@stays_apart
 @pytest.mark.parametrize(("k", "vectors"), [(2, 2), (3, 1), (4, 1)])
 def test_copies_of_a_function_take_one_vector_at_a_time(k: int, vectors: int) -> None:
     text = compile(short(300, k, "tanh(d)"), "cpu").stage("llvm")
     assert re.findall(r'interleave.count", i32 (\d)', text) == [str(vectors)]
 
 
-@pytest.mark.parametrize(("k", "left"), [(5, 2), (8, 3)])
+@pytest.mark.parametrize(("k", "left"), [pytest.param(5, 2, marks=stays_apart), (8, 3)])
 def test_loops_with_functions_are_written_out_as_long_as_they_are_little_code(k: int, left: int) -> None:
     assert loops(assert_agrees(short(37, k, "tanh(d)"), "cpu")) == left
 
 
-@pytest.mark.parametrize(("n", "k", "op"), [(37, 5, "divide(d, b)"), (7, 2, "tanh(d)"), (11, 3, "tanh(d)")])
+@pytest.mark.parametrize(
+    ("n", "k", "op"), [pytest.param(37, 5, "divide(d, b)", marks=stays_apart), (7, 2, "tanh(d)"), (11, 3, "tanh(d)")]
+)
 def test_other_loops_stay(n: int, k: int, op: str) -> None:
     assert loops(assert_agrees(short(n, k, op), "cpu")) == 3
 
 
+@stays_apart
 def test_long_bodies_are_not_written_out() -> None:
     """Of a loop with 25 powers, four copies are too much code."""
     powers = "".join(f"  p{m} = f32[64,64,4] power(p{m - 1}, b)\n" for m in range(1, 26))
