@@ -180,6 +180,8 @@ def test_no_test_of_that_name(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -
     (tmp_path / "some_test.py").write_text("")
     result = heron("jax-tests", tmp_path / "some_test.py", "-k", "other")
     assert result.code == 2 and "none whose name fits 'other'" in result.err
+    result = heron("jax-tests", tmp_path / "some_test.py", "--every", "9")
+    assert result.code == 2 and "pytest finds none in a sample of one in 9" in result.err
 
 
 @pytest.mark.parametrize(("on_heron", "code"), [("passed", 0), ("failed", 1)])

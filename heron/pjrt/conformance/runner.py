@@ -112,8 +112,8 @@ def files_of(path: Path) -> list[Path]:
     return found
 
 
-def _no_tests(where: str, why: str) -> HeronError:
-    return HeronError("PJRT023", f"there are no tests {where}", why=why, hint="a checkout's folder `tests`")
+def _no_tests(where: str, why: str, hint: str = "a checkout's folder `tests`") -> HeronError:
+    return HeronError("PJRT023", f"there are no tests {where}", why=why, hint=hint)
 
 
 @dataclass(slots=True)
@@ -221,6 +221,8 @@ def compare(
     if not any(r.cpu.outcomes or r.heron.outcomes for r in reports):
         names = ", ".join(f.name for f in files)
         why = f"none whose name fits '{settings.select}'" if settings.select else "pytest finds none"
+        if settings.every > 1:
+            raise _no_tests(f"in {names}", f"{why} in a sample of one in {settings.every}", "a smaller --every")
         raise _no_tests(f"in {names}", why)
     return reports
 
