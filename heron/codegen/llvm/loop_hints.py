@@ -39,12 +39,12 @@ _MASKED = '!"llvm.loop.vectorize.predicate.enable", i1 true'
 _SCALAR = '!"llvm.loop.vectorize.width", i32 1', '!"llvm.loop.interleave.count", i32 1'
 #: steps of a loop that fill so little of a vector that it is written out, where the loop around it has so many times
 #: as many
-_FEW = 4
+FEW_STEPS = 4
 _MORE = 4
 #: steps up to which the same is worth it where a step takes long: a loop along a short row, or one with functions
 _HALF = 8
 #: instructions that a loop may be once it is written out, and one of more than few steps for its functions
-_MOST_WRITTEN_OUT, _MOST_OF_FUNCTIONS = 1000, 300
+MOST_WRITTEN_OUT, _MOST_OF_FUNCTIONS = 1000, 300
 #: extrema; steps of a loop of them, of integers, that masks are better for; steps that LLVM writes out in another loop
 _INTEGER_EXTREMA = (arith.MaxUIOp, arith.MinUIOp, arith.MaxSIOp, arith.MinSIOp)
 _FLOAT_EXTREMA = (arith.MaximumfOp, arith.MinimumfOp)
@@ -71,7 +71,7 @@ def is_written_out(e: Emitter, op: scf.ForOp, lines: int, calls: Sequence[str]) 
         return False
     size = lines + sum(map(lines_of, filter(has, calls)))
     steps, outer = known_steps(e, op), _steps(e, around)
-    most = _MOST_WRITTEN_OUT if steps <= _FEW or is_short else _MOST_OF_FUNCTIONS if any(map(is_long, calls)) else 0
+    most = MOST_WRITTEN_OUT if steps <= FEW_STEPS or is_short else _MOST_OF_FUNCTIONS if any(map(is_long, calls)) else 0
     return 1 < steps <= min(_HALF, most // size) and (outer == 0 or outer >= _MORE * steps)
 
 
@@ -190,7 +190,7 @@ def _whole_vectors(e: Emitter, op: Operation) -> list[str]:
         return []
     steps, ops = known_steps(e, op), ops_within(op)[1:]
     inside = [o for o in ops if isinstance(o, llvm.LoadOp | llvm.StoreOp)]
-    if not _FEW < steps < _TINY or not _is_surely_vectors(op, ops, inside):
+    if not FEW_STEPS < steps < _TINY or not _is_surely_vectors(op, ops, inside):
         return []
     bits = max(bits_of(o.operands[0] if isinstance(o, llvm.StoreOp) else o.results[0]) for o in inside)
     lanes = min((_HALF_A_VECTOR // max(bits, 32), 4, 2), key=lambda n: steps // n + steps % n)

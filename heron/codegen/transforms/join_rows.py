@@ -23,7 +23,7 @@ from math import gcd
 from typing import NamedTuple
 
 from xdsl.dialects import arith, math, scf, tensor
-from xdsl.dialects.builtin import DenseIntOrFPElementsAttr, IndexType, IntegerType, ModuleOp, TensorType
+from xdsl.dialects.builtin import DenseIntOrFPElementsAttr, Float64Type, IndexType, IntegerType, ModuleOp, TensorType
 from xdsl.ir import Block, Operation, Region, SSAValue
 
 from heron.analysis.indexing import Dim
@@ -42,6 +42,8 @@ from heron.codegen.ir.editing import (
     yield_,
 )
 from heron.codegen.ir.types import INDEX
+from heron.codegen.llvm.inline import has, lines_of
+from heron.codegen.llvm.loop_hints import FEW_STEPS, MOST_WRITTEN_OUT
 from heron.codegen.transforms.lib.buffers import byte_size
 from heron.codegen.transforms.lib.math_names import FUNCTIONS
 from heron.codegen.transforms.options import TransformOptions
@@ -54,12 +56,10 @@ PAIRS = 2
 ENOUGH, MOST, FEWEST = 128, 1024, 4
 #: bytes of all tiles, which stay in the nearest cache
 TILES = 1 << 14
-#: work in simple instructions: of a function, a division or root, a look-up, and an access that is shuffled
-FUNCTION, SLOW, LOOK_UP, SHUFFLE = 30, 8, 20, 3
-#: columns that LLVM writes out with few copies of functions, and copies with which it writes out more
-FEW, COPIES, FEW_COPIES = 4, 16, 5
+#: work in simple instructions: of a division or root, a look-up, and an access that is shuffled
+SLOW, LOOK_UP, SHUFFLE = 8, 20, 3
 #: the part of the work that is left where joining is worth its tables
-WORTH = 0.9
+WORTH = 0.95
 _I32 = IntegerType(32)
 
 
@@ -170,15 +170,15 @@ def _pays(nest: _Nest, lanes: int) -> bool:
 def _work(op: Operation) -> int:
     """The work of an op on a vector, or on a number, in simple instructions."""
     if type(op) in FUNCTIONS:
-        return FUNCTION
+        name = f"heron.{FUNCTIONS[type(op)]}.{'f64' if isinstance(op.results[0].type, Float64Type) else 'f32'}"
+        return lines_of(name) if has(name) else SLOW
     return SLOW if isinstance(op, arith.DivfOp | math.SqrtOp) else 0 if isinstance(op, ApplyIndexingOp) else 1
 
 
 def _apart(nest: _Nest, work: int, lanes: int) -> float:
-    """The work of a row that is not joined: as LLVM writes it out in the loop over rows, in vectors that overlap, or in
-    a vector for each power of two."""
-    copies = nest.functions * nest.columns
-    if nest.columns <= FEW and copies <= COPIES or 0 < copies <= FEW_COPIES:
+    """The work of a row that is not joined: written out in the loop over rows, in vectors that overlap, or in a vector
+    for each power of two."""
+    if nest.columns <= FEW_STEPS and nest.columns * work <= MOST_WRITTEN_OUT:
         accesses = sum(_tensor(op) is not None for op in nest.ops)
         return nest.columns / lanes * (work + SHUFFLE * accesses)
     return work * (-(-nest.columns // lanes) if nest.columns > lanes else nest.columns.bit_count())
@@ -256,6 +256,8 @@ class _Joined:
     def __init__(self, nest: _Nest, rows: int, constants: Constants) -> None:
         self.nest, self.rows, self.constants = nest, rows, constants
         self.size = rows * nest.columns
+        self.tiled = [*_tiles(nest)]
+        #: the tile of each of these, once they are filled
         self.tiles: dict[SSAValue, SSAValue] = {}
 
     def build(self, block: Block) -> None:
@@ -292,7 +294,7 @@ class _Joined:
 
     def _fill(self, builder: Builder) -> None:
         """The tiles, each filled by the one loop in front of the rows."""
-        values = [*_tiles(self.nest)]
+        values = self.tiled
         if not values:
             return
         empty = [builder.op(tensor.EmptyOp, type=TensorType(v.type, [self.size])) for v in values]
@@ -331,7 +333,7 @@ class _Joined:
         """The ops that compute what tiles hold, or, but for these, what is written."""
         nest, found = self.nest, set[Operation]()
         inside = set(nest.ops)
-        left = [*_tiles(nest)] if of_tiles else list(nest.last.operands)
+        left = list(self.tiled if of_tiles else nest.last.operands)
         while left:
             value = left.pop()
             made = value.owner
