@@ -92,7 +92,7 @@ class Target:
     @property
     def has_masks(self) -> bool:
         """Whether it does a part of a vector as fast as all of it; a GPU does, thread by thread."""
-        return self.is_gpu or self.vector_bits >= 512
+        return self.is_gpu or self.vector_bits >= MASKED_BITS
 
     @property
     def is_gpu(self) -> bool:

@@ -39,16 +39,18 @@ def run(
         command = [sys.executable, "-c", head + script]
         done = subprocess.run(command, capture_output=True, text=True, env=env, timeout=timeout, check=False)
     else:
-        done = _fork(head + script, env)
+        done = _fork(head + script, env, timeout)
     if check:
         assert done.returncode == 0, f"exit code {done.returncode}\n{done.stdout[-3000:]}\n{done.stderr[-6000:]}"
     return done
 
 
-def _fork(script: str, environment: dict[str, str]) -> subprocess.CompletedProcess[str]:
+def _fork(script: str, environment: dict[str, str], timeout: float) -> subprocess.CompletedProcess[str]:
     with tempfile.NamedTemporaryFile() as output, tempfile.NamedTemporaryFile() as errors:
         files = {"output": output.name, "errors": errors.name}
-        answer = forked.process().ask({"script": script, "environment": environment, **files})
+        process = forked.process()
+        process.limit = timeout
+        answer = process.ask({"script": script, "environment": environment, **files})
         said = [Path(name).read_text(errors="replace") for name in files.values()]
         assert "code" in answer, f"{answer}\n{said[0][-3000:]}\n{said[1][-6000:]}"
         return subprocess.CompletedProcess(script, answer["code"], *said)

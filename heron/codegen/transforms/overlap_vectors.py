@@ -249,7 +249,7 @@ def _is_for_vectors(loop: scf.ForOp, ops: Sequence[Operation]) -> bool:
         return False
     accesses = [op for op in ops if isinstance(op, llvm.LoadOp | llvm.StoreOp)]
     stored = [op for op in accesses if isinstance(op, llvm.StoreOp)]
-    if not accesses or any(is_apart(address_of(op), loop) and not _is_reversed(op, loop) for op in accesses):
+    if not accesses or any(is_apart(address_of(op), loop) and not _goes_back(op, body.args[0]) for op in accesses):
         return False
     return all(_moves(op, body.args[0]) for op in stored)
 
@@ -258,14 +258,10 @@ def _is_fence(op: CallOp) -> bool:
     return op.callee.root_reference.data.startswith(_FENCE)
 
 
-def _is_reversed(op: llvm.LoadOp | llvm.StoreOp, loop: scf.ForOp) -> bool:
-    """Whether a load moves back by one number with each step."""
+def _goes_back(op: llvm.LoadOp | llvm.StoreOp, step: BlockArgument) -> bool:
+    """Whether it is a load along a row in reverse."""
     made = address_of(op).owner
-    return isinstance(op, llvm.LoadOp) and isinstance(made, llvm.GEPOp) and goes_back(made.operands[-1], _step(loop))
-
-
-def _step(loop: scf.ForOp) -> BlockArgument:
-    return loop.body.block.args[0]
+    return isinstance(op, llvm.LoadOp) and isinstance(made, llvm.GEPOp) and goes_back(made.operands[-1], step)
 
 
 def _moves(op: llvm.StoreOp, step: BlockArgument) -> bool:
