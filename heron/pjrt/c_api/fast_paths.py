@@ -39,15 +39,17 @@ _PRED = element_types.number(types.PRED)
 Write = Callable[[Function, View, Value], None]
 
 
-def write(module: Module, name: str) -> bool:
-    """The fast path of a slot, ``i1 @NAME.fast(ptr args, ptr function)``; whether it has one."""
-    path = _EVENTS.get(name) or (_PATHS.get(name) if numpy_api.known_layout() else None)
-    if path is None:
-        return False
+def has_path(name: str) -> bool:
+    """Whether a slot has a fast path."""
+    return name in _EVENTS or (name in _PATHS and numpy_api.known_layout())
+
+
+def write(module: Module, name: str) -> None:
+    """The fast path of a slot that has one, ``i1 @NAME.fast(ptr args, ptr function)``."""
+    path = _EVENTS.get(name) or _PATHS[name]
     with module.function(f"internal i1 @{name}.fast(ptr %args, ptr %function) alwaysinline") as f:
         args, function = f.arguments
         path(f, f.view(args, abi.struct(f"{name}_Args")), function)
-    return True
 
 
 def write_shared(module: Module) -> None:

@@ -50,7 +50,7 @@ def write(module: Module) -> None:
         f.call(PYTHON["PyGILState_Release"], lock)
         f.change("sub", "i64", "@heron_inside", 1, "seq_cst")
     _write_ask(module)
-    with module.function("internal ptr @heron_call(ptr %function, ptr %args) noinline") as f:
+    with module.function("ptr @heron_call(ptr %function, ptr %args) noinline") as f:
         function, args = f.arguments
         saved = f.slot(SAVED)
         lock = f.call(ENTER, saved)

@@ -11,11 +11,14 @@ import ctypes
 from collections.abc import Callable, Iterable
 from typing import Any
 
-from heron.codegen.llvm.jit import Jit
+from heron.codegen.llvm.jit import Jit, public_functions
 from heron.codegen.llvm.text import Module
 from heron.once import once
 from heron.pjrt.c_api import abi, fast_paths, gate, getters, small_slots
 from heron.runtime import numpy_api
+
+#: the Python functions behind the entry points
+_FUNCTIONS = "@heron_slot_functions"
 
 
 @once
@@ -28,9 +31,11 @@ def code() -> dict[str, int]:
     symbols["heron_interrupt"] = id(KeyboardInterrupt)
     symbols[fast_paths.EMPTY] = numpy_api.function(numpy_api.EMPTY) or 0
     symbols["pthread_self"] = ctypes.cast(ctypes.CDLL(None).pthread_self, ctypes.c_void_p).value or 0
-    jit = Jit(level=1, symbols=symbols)
-    linked = jit.add(_text(), "pjrt")
-    for lasting in (jit, linked):
+    quick, plain = Jit(level=1, symbols=symbols), Jit(level=0)
+    texts = _quick_text(), _plain_text()
+    exports = [name for text in texts for name in public_functions(text)]
+    linked = quick.link(quick.compile(texts[0], "pjrt"), exports, [plain.compile(texts[1], "pjrt_plain")])
+    for lasting in (quick, linked):
         python.Py_IncRef(ctypes.py_object(lasting))
     return dict(linked.addresses)
 
@@ -61,25 +66,37 @@ def slots() -> tuple[str, ...]:
     return tuple(n for n in (*abi.functions(), *of_extensions) if n not in known)
 
 
-def _text() -> str:
+def _quick_text() -> str:
+    """The functions that a call of a program goes through, which LLVM optimises."""
     module, names = Module(), slots()
-    module.variable(f"@functions = internal global [{len(names)} x ptr] zeroinitializer")
+    module.variable(f"{_FUNCTIONS} = global [{len(names)} x ptr] zeroinitializer")
     with module.function("ptr @heron_functions()") as f:
-        f.ret("@functions", "ptr")
+        f.ret(_FUNCTIONS, "ptr")
     gate.write(module)
-    small_slots.write(module)
-    getters.write(module)
     fast_paths.write_shared(module)
     for n, name in enumerate(names):
-        _write_entry(module, name, n)
+        if fast_paths.has_path(name):
+            fast_paths.write(module, name)
+            _write_entry(module, name, n, has_path=True)
     return module.text()
 
 
-def _write_entry(module: Module, name: str, n: int) -> None:
-    has_path = fast_paths.write(module, name)
+def _plain_text() -> str:
+    """The other functions, as they are written: to optimise 140 of a few lines took longer than all their calls."""
+    module, names = Module(), slots()
+    module.variable(f"{_FUNCTIONS} = external global [{len(names)} x ptr]")
+    small_slots.write(module)
+    getters.write(module)
+    for n, name in enumerate(names):
+        if not fast_paths.has_path(name):
+            _write_entry(module, name, n, has_path=False)
+    return module.text()
+
+
+def _write_entry(module: Module, name: str, n: int, *, has_path: bool) -> None:
     with module.function(f"ptr @{name}(ptr %args)") as f:
         args = f.arguments[0]
-        function = f.load("ptr", f.at("@functions", n, "ptr"))
+        function = f.load("ptr", f.at(_FUNCTIONS, n, "ptr"))
         if has_path:
             with f.when(f.call(f"i1 @{name}.fast(ptr, ptr)", args, function)):
                 f.ret("null", "ptr")
