@@ -8,6 +8,7 @@ from typing import cast, get_args
 
 from xdsl.dialects import arith, func, llvm, scf
 from xdsl.dialects.builtin import AnyFloat, IntegerAttr
+from xdsl.dialects.utils import FastMathFlag
 from xdsl.ir import Operation, SSAValue
 
 from heron.codegen.ir.accesses import address_of, array_of, bits_of, is_apart, is_in_place, place_of, sources_of
@@ -33,6 +34,8 @@ _TINY, _HALF_A_VECTOR = 16, 256
 _LEFT_OVER = 4
 #: functions that wait for each other, from which on four vectors at a time keep the processor busy
 _LONG_CHAIN = 4
+#: functions of a loop that vectors pay for, with up to so many reads for each that are not side by side
+_SEVERAL, _GAPS = 2, 12
 #: the hint that a loop ends with a part of a vector
 _MASKED = '!"llvm.loop.vectorize.predicate.enable", i1 true'
 #: the hints that a loop takes one step at a time
@@ -106,7 +109,7 @@ def loop_metadata(e: Emitter, op: Operation, calls: Sequence[str] = (), copies: 
     if isinstance(interleave := op.attributes.get("heron.interleave"), IntegerAttr):
         hints = [e.metadata_node(f'!"llvm.loop.interleave.count", i32 {interleave.value.data}')]
     else:
-        hints = _long_functions(e, op, copies) if is_long_call else []
+        hints = [*_long_functions(e, op, copies), *_despite_gaps(e, op, calls)] if is_long_call else []
     if not hints and not scalar:
         hints = [e.metadata_node(hint) for hint in _of_vectors(e, op, bool(calls), bool(copies))]
     if isinstance(unroll := op.attributes.get("heron.unroll"), IntegerAttr):
@@ -212,23 +215,46 @@ def _wide_vectors(e: Emitter, op: Operation) -> list[str]:
     return [f'!"llvm.loop.vectorize.width", i32 {e.calls.width // 32}']
 
 
-def _is_surely_vectors(op: scf.ForOp, ops: Sequence[Operation], inside: Sequence[llvm.LoadOp | llvm.StoreOp]) -> bool:
+def _is_surely_vectors(
+    op: scf.ForOp, ops: Sequence[Operation], inside: Sequence[llvm.LoadOp | llvm.StoreOp], gaps: bool = False
+) -> bool:
     """Whether LLVM can make vectors of a loop; where it was asked to and cannot it tells the user so.
 
-    ``ops``: those in the loop. ``inside``: the loads and stores among them.
+    ``ops``: those in the loop. ``inside``: the loads and stores among them. ``gaps``: it calls functions that have
+    vectors, may read numbers that are the same number of others apart, and carry a sum, but takes no branch.
     """
-    if len(op.operands) > 3 or any(
-        isinstance(o, func.CallOp) or o.regions and not isinstance(o, scf.IfOp) for o in ops
-    ):
+    if len(op.operands) > 3 and not (gaps and _sums(op)):
+        return False
+    if any(isinstance(o, func.CallOp) and not gaps or o.regions and (gaps or not isinstance(o, scf.IfOp)) for o in ops):
         return False
     own = op.regions[0].blocks[0].args[0]
     written = {array_of(address_of(o)): place_of(o) for o in inside if isinstance(o, llvm.StoreOp)}
     for o in inside:
         place, array = place_of(o), array_of(address_of(o))
         moves = isinstance(address_of(o).owner, llvm.GEPOp) and own in sources_of(cast(Operation, address_of(o).owner))
-        if is_apart(address_of(o), op) or array in written and (not moves or written[array] != place):
+        may_be_apart = gaps and isinstance(o, llvm.LoadOp) and _is_even(place[-1], own)
+        if is_apart(address_of(o), op) and not may_be_apart:
+            return False
+        if array in written and (not moves or written[array] != place):
             return False
     return True
+
+
+def _is_even(place: SSAValue, own: SSAValue) -> bool:
+    """Whether a place moves on by the same number with each step of a loop, `own`: LLVM takes a remainder for such a
+    place, too, and then finds that it is none."""
+    made = place.owner
+    if place is own or not isinstance(made, Operation):
+        return True
+    if isinstance(made, arith.AddiOp | arith.SubiOp | arith.MuliOp | arith.IndexCastOp):
+        return all(_is_even(v, own) for v in made.operands)
+    return own not in sources_of(made)
+
+
+def _sums(op: Operation) -> bool:
+    """Whether a loop carries one value, a sum in any order."""
+    made = _combined(op)
+    return isinstance(made, arith.AddfOp) and FastMathFlag.REASSOC in made.fastmath.data
 
 
 def _stores_part(op: Operation, steps: int, width: int, is_rounded: bool) -> bool:
@@ -282,6 +308,28 @@ def _long_functions(e: Emitter, op: Operation, copies: int) -> list[str]:
     if masked:
         hints.append(_MASKED)
     return [e.metadata_node(hint) for hint in hints]
+
+
+def _despite_gaps(e: Emitter, op: Operation, calls: Sequence[str]) -> list[str]:
+    """The hint for vectors of a short loop of several long functions that reads numbers with gaps between them.
+
+    LLVM takes a call for less time than it is, and without masks such a read for more: it stayed with single numbers.
+    Of as many functions as a vector has lanes it makes vectors along the row, and of longer loops vectors of its own.
+    """
+    functions, steps = sum(map(is_long, calls)), _steps(e, op)
+    if functions < _SEVERAL or not 0 < steps < _TWO_VECTORS or not all(map(has, calls)):
+        return []
+    if e.calls is None or e.calls.has_masks or not isinstance(op, scf.ForOp):
+        return []
+    ops = ops_within(op)[1:]
+    inside = [o for o in ops if isinstance(o, llvm.LoadOp | llvm.StoreOp)]
+    bits = max([bits_of(r) for o in ops for r in o.results if type(r.type) in _FLOATS], default=0)
+    lanes, gaps = e.calls.width // max(bits, 32), sum(is_apart(address_of(o), op) for o in inside)
+    if not functions < lanes <= steps or not functions <= gaps <= _GAPS * functions:
+        return []
+    if sum(isinstance(o, func.CallOp) for o in ops) > len(calls) or not _is_surely_vectors(op, ops, inside, gaps=True):
+        return []
+    return [e.metadata_node(f'!"llvm.loop.vectorize.width", i32 {lanes}')]
 
 
 def _may_mask(calls: Calls, op: Operation, steps: int) -> bool:

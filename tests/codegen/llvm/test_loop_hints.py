@@ -129,3 +129,44 @@ def test_long_chains_take_two_vectors_at_a_time(levels: int, size: int, together
     assert ('interleave.count", i32 2}' in str(program.stage("llvm"))) == together
     x, y = RNG.uniform(1, 2, (2, size)).astype(np.float32)
     np.testing.assert_array_equal(program.run([x, y])[0], evaluate(heron.parse(text), x, y)[0])
+
+
+FIELD = """HloModule m
+ENTRY e {{
+  h = {t}[{b},{n}] parameter(0)
+  w = {t}[{n},{m}] parameter(1)
+  c = {t}[{p}] parameter(2)
+  d = {t}[{b},{k}] parameter(3)
+  y = {t}[{b},{m}] dot(h, w), lhs_contracting_dims={{1}}, rhs_contracting_dims={{0}}
+  c1 = {t}[{r},{p}] broadcast(c), dimensions={{1}}
+  c2 = {t}[{m}] reshape(c1)
+  c3 = {t}[{b},{m}] broadcast(c2), dimensions={{1}}
+  z = {t}[{b},{m}] add(y, c3)
+  f = {t}[{b},{m}] tanh(z)
+  g = {t}[{b},{n},{k}] reshape(f)
+  ROOT v = {t}[{b},{n}] dot(g, d), lhs_batch_dims={{0}}, lhs_contracting_dims={{2}}, rhs_batch_dims={{0}},
+    rhs_contracting_dims={{1}}
+}}"""
+
+
+@pytest.mark.parametrize(
+    ("t", "b", "n", "k", "repeats", "wide"),
+    [
+        ("f32", 16, 8, 4, 1, True), ("f32", 5, 8, 3, 1, True), ("f32", 3, 20, 5, 1, True), ("f64", 7, 9, 3, 1, True),
+        ("f32", 16, 8, 4, 4, False), ("f32", 6, 8, 8, 1, False), ("f32", 4, 7, 3, 1, False),
+    ],
+)  # fmt: skip
+def test_functions_of_numbers_with_gaps_are_vectors_without_masks(
+    t: str, b: int, n: int, k: int, repeats: int, wide: bool, capfd: pytest.CaptureFixture[str]
+) -> None:
+    """The matrix of a controlled differential equation, times the control; not where the bias is a remainder's, where a
+    row is a whole vector of functions, or shorter than a vector. LLVM has nothing to tell the user."""
+    m = n * k
+    text = FIELD.format(t=t, b=b, n=n, k=k, m=m, r=repeats, p=m // repeats)
+    module = heron.parse(text)
+    program = heron.compile(module, "cpu")
+    shapes = (b, n), (n, m), (m // repeats,), (b, k)
+    arrays = [RNG.standard_normal(s).astype(DTYPES[t]) for s in shapes]
+    np.testing.assert_allclose(program.run(arrays)[0], evaluate(heron.parse(text), *arrays)[0], rtol=1e-5, atol=1e-5)
+    assert ("vectorize.width" in str(program.stage("llvm"))) == (wide and host().width < 512)
+    assert "remark" not in capfd.readouterr().err
