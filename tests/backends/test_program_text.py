@@ -82,11 +82,11 @@ PARTS = {
     "copies": (["f32[6000,100]"], "N.c = f32[6000,100] copy(N.0)  N = f32[6000,100] copy(N.c)"),
     "random": ([], "N = u64[2] rng-get-and-update-state(), delta=3"),
     "host": (  # its scratch memory is more than a stack has
-        ["f32[100,100]"],
-        'N.s = (f32[100,100], f32[100], s32[]) custom-call(N.0), custom_call_target="lapack_ssyevd_ffi", '
-        "operand_layout_constraints={f32[100,100]{0,1}}, api_version=API_VERSION_TYPED_FFI, "
+        ["f32[400,400]"],
+        'N.s = (f32[400,400], f32[400], s32[]) custom-call(N.0), custom_call_target="lapack_ssyevd_ffi", '
+        "operand_layout_constraints={f32[400,400]{0,1}}, api_version=API_VERSION_TYPED_FFI, "
         "backend_config=\"{mode = 86 : ui8, uplo = 76 : ui8}\"\n"
-        "N = f32[100] get-tuple-element(N.s), index=1",
+        "N = f32[400] get-tuple-element(N.s), index=1",
     ),
 }  # fmt: skip
 

@@ -33,8 +33,9 @@ if TYPE_CHECKING:
 
 #: multiplications of a batch from which on threads share it, and those a thread takes at a time
 _SHARED, _PORTION = 1 << 18, 1 << 16
-#: bytes of scratch that a thread takes from its stack: no call for memory, which may fail and then needs Python
-_ON_STACK = 1 << 16
+#: bytes of scratch that a thread takes from its stack: a call for memory may fail and then needs Python, so that native
+#: code cannot call such a program by itself; a thread has 2 MiB or more
+_ON_STACK = 1 << 19
 
 
 def write_lapack(w: ProgramWriter, t: LapackThunk) -> None:
