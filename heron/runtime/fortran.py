@@ -78,6 +78,21 @@ class Factored:
 
 
 @dataclass(frozen=True, slots=True)
+class Paired:
+    """Put the ``n`` complex vectors that a real routine gives as columns of real numbers into ``target``: for a pair of
+    conjugate values, which ``imaginary`` has the parts of, the real and the imaginary part of the first one's vector.
+    ``target`` lies by columns, or by rows. ``element``: the routine's.
+    """
+
+    vectors: Place
+    imaginary: Place
+    target: Place
+    n: int
+    by_columns: bool
+    element: ElementType
+
+
+@dataclass(frozen=True, slots=True)
 class Strided:
     """A matrix as it lies: elements from a row to the next, and from a column to the next."""
 
@@ -128,7 +143,7 @@ class SmallSolve:
     conjugate: bool
 
 
-Step = Call | Move | Turn | Pivots | Factored | SmallCholesky | SmallLu | SmallSolve
+Step = Call | Move | Turn | Pivots | Factored | Paired | SmallCholesky | SmallLu | SmallSolve
 
 
 @dataclass(frozen=True, slots=True)

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
 
-from heron.backends.calls import lapack_steps
+from heron.backends.calls import by_evaluator, lapack_steps
 from heron.backends.calls.host import Routine, call, is_by_columns, library_call
 from heron.backends.calls.matrices import batch_of
 from heron.hlo.calls import lapack as calls
@@ -99,7 +99,8 @@ def _native(lowering: Lowering, i: Instruction, routine: Any) -> list[Thunk]:
         steps = lapack_steps.steps_for(routine, shapes, slices[0] == slices[-1])
     except lapack_steps.Refused as why:
         lowering.trace.decide(Decision(False, str(why), "lapack", i.name, "native call"))
-        return call(lowering, i, routine, LAPACK)
+        has_other = callable(routine)
+        return call(lowering, i, cast(Routine, routine), LAPACK) if has_other else by_evaluator.lower(lowering, i)
     batch = batch_of(shapes)
     return [LapackThunk(steps, slices, tuple(s.byte_size // batch for s in shapes), batch, LAPACK, i.name)]
 
@@ -128,7 +129,20 @@ def _jacobi(i: Instruction) -> Routine:
     return lapack.Svd(*calls.mode(i), "v")
 
 
-_ROUTINES: dict[str, Callable[[Instruction], Routine]] = {
+def _geev(i: Instruction) -> lapack_steps.Geev:
+    return lapack_steps.Geev(*calls.wanted_sides(i))
+
+
+def _sytrd(i: Instruction) -> lapack_steps.Sytrd:
+    return lapack_steps.Sytrd(is_lower(calls.options(i)))
+
+
+def _ormqr(i: Instruction) -> lapack_steps.Ormqr:
+    return lapack_steps.Ormqr(*calls.side_of_q(i))
+
+
+#: host routines, and routines that have none: the evaluator does them where arrays do not lie as LAPACK has them
+_ROUTINES: dict[str, Callable[[Instruction], object]] = {
     "potrf": lambda i: lapack.Potrf(is_lower(calls.options(i))),
     "trsm": _trsm,
     "getrf": lambda _: lapack.Getrf(),
@@ -142,4 +156,15 @@ _ROUTINES: dict[str, Callable[[Instruction], Routine]] = {
     "gesvd": _gesvd,
     "gesvdj": _jacobi,
     "gesvdp": _jacobi,
+    "geev": _geev,
+    "cuhybrid_eig_real": _geev,
+    "cuhybrid_eig_comp": _geev,
+    "gees": lambda i: lapack_steps.Gees(letter(calls.options(i), "mode", "V") == "V"),
+    "gehrd": lambda i: lapack_steps.Gehrd(*calls.block_of(i)),
+    "sytrd": _sytrd,
+    "hetrd": _sytrd,
+    "geqp3": lambda _: lapack_steps.Geqp3(),
+    "cuhybrid_geqp3": lambda _: lapack_steps.Geqp3(),
+    "ormqr": _ormqr,
+    "unmqr": _ormqr,
 }

@@ -13,12 +13,57 @@ from collections.abc import Callable, Sequence
 from heron.backends.calls.matrices import Matrix, Refused, Scratch, brought, matrix_of, need_order
 from heron.backends.calls.small_steps import small_steps
 from heron.hlo.ir.shape import Shape
+from heron.hlo.ir.types import S32
+from heron.records import dataclass
 from heron.runtime.cpu.blas import LIMIT, PREFIX
-from heron.runtime.fortran import Call, Factored, Move, One, Pivots, Place, Step, Steps, Turn
+from heron.runtime.fortran import Call, Factored, Move, One, Paired, Pivots, Place, Step, Steps, Turn
 from heron.runtime.host import lapack
 
 #: columns that LAPACK's blocked algorithms take at a time, at most
 _BLOCK = 64
+
+
+@dataclass(frozen=True, slots=True)
+class Geev:
+    """Eigenvalues and eigenvectors: whether the left ones are wanted, and the right ones."""
+
+    left: bool
+    right: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Gees:
+    """The Schur form, and its vectors if they are wanted."""
+
+    vectors: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Gehrd:
+    """The Hessenberg form of rows ``low`` to ``high``, from 1."""
+
+    low: int
+    high: int
+
+
+@dataclass(frozen=True, slots=True)
+class Sytrd:
+    """The tridiagonal form of a Hermitian matrix."""
+
+    lower: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Geqp3:
+    """QR with column pivoting."""
+
+
+@dataclass(frozen=True, slots=True)
+class Ormqr:
+    """A product with the Q of a QR: whether Q is the left factor, and whether its adjoint is meant."""
+
+    left: bool
+    adjoint: bool
 
 
 def steps_for(routine: object, shapes: Sequence[Shape], in_place: bool) -> Steps:
@@ -216,6 +261,117 @@ def _svd(routine: lapack.Svd, shapes: Sequence[Shape], in_place: bool) -> Steps:
     return Steps((*first, call, *last), scratch.size, (12 if routine.vectors else 3) * m * n * small)
 
 
+def _geev(routine: Geev, shapes: Sequence[Shape], in_place: bool) -> Steps:
+    """A real routine gives the values' two parts apart, and pairs of vectors as two columns of real numbers."""
+    a, (left, right) = matrix_of(shapes[0]), map(matrix_of, shapes[-3:-1])
+    need_order(*shapes[1:-3], shapes[-1])
+    n, size, element, scratch = a.rows, a.element.byte_size, a.element, Scratch()
+    *values, left_place, right_place, info = (Place(k) for k in range(1, len(shapes)))
+    sides = (routine.left, left, left_place), (routine.right, right, right_place)
+    count = (4 + 2 * _BLOCK) * n
+    copy, work = scratch.take(n * n, size), scratch.take(count, size)
+    extra = [scratch.take(2 * n, element.component.byte_size)] if element.is_complex else []
+    found: list[Place | int] = []
+    last: list[Step] = []
+    for wanted, m, place in sides:
+        inside = place
+        if not wanted:
+            last.append(Move(None, place, m.size))
+        elif not element.is_complex:
+            inside = scratch.take(n * n, size)
+            last.append(Paired(inside, values[1], place, n, m.by_columns, element))
+        elif not m.by_columns:
+            inside = scratch.take(n * n, size)
+            last.append(Turn(inside, place, n, n, element))
+        found += [inside, n]
+    jobs = ("V" if wanted else "N" for wanted, *_ in sides)
+    call = Call(PREFIX[element] + "geev", (*jobs, n, copy, n, *values, *found, work, count, *extra, info))
+    first = brought(a, Place(0), copy, not a.by_columns)
+    return Steps((first, call, *last), scratch.size, (25 if routine.left or routine.right else 10) * n**3)
+
+
+def _gees(routine: Gees, shapes: Sequence[Shape], in_place: bool) -> Steps:
+    """Places: the matrix, its form, the vectors, one or two arrays of values, how many were selected, info."""
+    a, form, vectors = map(matrix_of, shapes[:3])
+    need_order(*shapes[3:])
+    n, element, scratch = a.rows, a.element, Scratch()
+    inside = _Inside(a, form, Place(1), scratch)
+    *values, selected, info = (Place(k) for k in range(3, len(shapes)))
+    count, place = (4 + _BLOCK) * n, Place(2)
+    last: list[Step] = []
+    if not routine.vectors:
+        last.append(Move(None, Place(2), vectors.size))
+    elif not vectors.by_columns:
+        place = scratch.take(n * n, element.byte_size)
+        last.append(Turn(place, Place(2), n, n, element))
+    work, flags = scratch.take(count, element.byte_size), scratch.take(n)
+    extra = [scratch.take(n, element.component.byte_size)] if element.is_complex else []
+    job = "V" if routine.vectors else "N"
+    # no order of values is asked for, so that the function that would select some is not called
+    given = (job, "N", flags, n, inside.place, n, selected, *values, place, n, work, count, *extra, flags, info)
+    return Steps((*inside.around(Call(PREFIX[element] + "gees", given)), *last), scratch.size, 25 * n**3)
+
+
+def _gehrd(routine: Gehrd, shapes: Sequence[Shape], in_place: bool) -> Steps:
+    a, form = map(matrix_of, shapes[:2])
+    need_order(*shapes[2:])
+    scratch, count = Scratch(), _BLOCK * (a.rows + _BLOCK + 1)
+    inside = _Inside(a, form, Place(1), scratch)
+    work = scratch.take(count, a.element.byte_size)
+    given = (a.rows, routine.low, routine.high, inside.place, a.rows, Place(2), work, count, Place(3))
+    return Steps(inside.around(Call(PREFIX[a.element] + "gehrd", given)), scratch.size, 4 * a.rows**3)
+
+
+def _sytrd(routine: Sytrd, shapes: Sequence[Shape], in_place: bool) -> Steps:
+    a, form = map(matrix_of, shapes[:2])
+    need_order(*shapes[2:])
+    scratch, count = Scratch(), _BLOCK * a.rows
+    inside = _Inside(a, form, Place(1), scratch)
+    work, results = scratch.take(count, a.element.byte_size), (Place(2), Place(3), Place(4))
+    given = (_uplo(routine.lower), a.rows, inside.place, a.rows, *results, work, count, Place(5))
+    name = PREFIX[a.element] + ("hetrd" if a.element.is_complex else "sytrd")
+    return Steps(inside.around(Call(name, given)), scratch.size, 2 * a.rows**3)
+
+
+def _geqp3(routine: Geqp3, shapes: Sequence[Shape], in_place: bool) -> Steps:
+    """Places: the matrix, which columns come first, R, the columns' numbers, the reflectors' factors."""
+    a, r = matrix_of(shapes[0]), matrix_of(shapes[2])
+    need_order(shapes[1], *shapes[3:])
+    m, n, element, scratch = a.rows, a.columns, a.element, Scratch()
+    inside, count = _Inside(a, r, Place(2), scratch), 2 * n + _BLOCK * (n + 1)
+    work, info = scratch.take(count, element.byte_size), scratch.take(1)
+    extra = [scratch.take(2 * n, element.component.byte_size)] if element.is_complex else []
+    given = (m, n, inside.place, m, Place(3), Place(4), work, count, *extra, info)
+    pivots = Move(Place(1), Place(3), n * S32.byte_size)
+    return Steps((pivots, *inside.around(Call(PREFIX[element] + "geqp3", given))), scratch.size, 2 * m * n * min(m, n))
+
+
+def _ormqr(routine: Ormqr, shapes: Sequence[Shape], in_place: bool) -> Steps:
+    """Places: the reflectors, their factors, the other matrix, the product."""
+    a, c, product = (matrix_of(shapes[k]) for k in (0, 2, 3))
+    need_order(shapes[1])
+    count, reflectors, scratch, element = _BLOCK * (max(c.rows, c.columns) + _BLOCK), a.columns, Scratch(), a.element
+    by_columns = Matrix(element, c.rows, c.columns, by_columns=True)
+    place = Place(3) if product.by_columns else scratch.take(c.rows * c.columns, element.byte_size)
+    factors, work, info = Place(0), scratch.take(count, element.byte_size), scratch.take(1)
+    steps: list[Step] = []
+    if not a.by_columns:
+        factors = scratch.take(a.rows * a.columns, element.byte_size)
+        steps.append(Turn(Place(0), factors, a.down, a.across, element))
+    if not c.by_columns and product.by_columns:  # it may lie where the other matrix lies
+        turned = scratch.take(c.rows * c.columns, element.byte_size)
+        steps += [Turn(Place(2), turned, c.down, c.across, element), Move(turned, place, c.size)]
+    else:
+        steps.append(brought(c, Place(2), place, not c.by_columns))
+    how = ("C" if element.is_complex else "T") if routine.adjoint else "N"
+    sides = "L" if routine.left else "R", how
+    given = (*sides, c.rows, c.columns, reflectors, factors, a.rows, Place(1), place, c.rows, work, count, info)
+    steps.append(Call(PREFIX[element] + ("unmqr" if element.is_complex else "ormqr"), given))
+    if not product.by_columns:
+        steps.append(brought(by_columns, place, Place(3), turned=True))
+    return Steps(tuple(steps), scratch.size, 2 * c.rows * c.columns * reflectors)
+
+
 _PLANS: dict[type, Callable[..., Steps]] = {
     lapack.Potrf: _potrf,
     lapack.Cholesky: _cholesky,
@@ -226,4 +382,10 @@ _PLANS: dict[type, Callable[..., Steps]] = {
     lapack.Gtsv: _gtsv,
     lapack.Syevd: _syevd,
     lapack.Svd: _svd,
+    Geev: _geev,
+    Gees: _gees,
+    Gehrd: _gehrd,
+    Sytrd: _sytrd,
+    Geqp3: _geqp3,
+    Ormqr: _ormqr,
 }

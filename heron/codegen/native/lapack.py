@@ -19,6 +19,7 @@ from heron.runtime.fortran import (
     Factored,
     Move,
     One,
+    Paired,
     Pivots,
     Place,
     SmallCholesky,
@@ -109,6 +110,8 @@ class _Range(Function):
                         self.pivots(step)
                     case Factored():
                         self.factored(step)
+                    case Paired():
+                        self.paired(step)
                     case SmallCholesky():
                         small.cholesky(step)
                     case SmallLu():
@@ -156,6 +159,11 @@ class _Range(Function):
     def factored(self, step: Factored) -> None:
         code = lapack_code.factored(step.element, step.above)
         self.shared(code, self.place(step.matrix), self.place(step.info), step.n)
+
+    def paired(self, step: Paired) -> None:
+        places = (self.place(p) for p in (step.vectors, step.imaginary, step.target))
+        down, across = (1, step.n) if step.by_columns else (step.n, 1)
+        self.shared(lapack_code.paired(step.element), *places, step.n, down, across)
 
     def shared(self, code: Shared, *arguments: str | int) -> None:
         """Call code that programs share."""

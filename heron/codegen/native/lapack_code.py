@@ -60,6 +60,13 @@ def factored(element: ElementType, above: bool) -> Shared:
     return Shared(name, _TRIANGLE, partial(_factored, element, above))
 
 
+def paired(element: ElementType) -> Shared:
+    """Complex vectors out of a real routine's, see `fortran.Paired`. ``down``, ``across``: complex numbers from a row
+    of the result to the next, and from a column."""
+    parameters = "ptr %vectors, ptr %imaginary, ptr %target, i64 %n, i64 %down, i64 %across"
+    return Shared(f"heron_paired_{element.name}", parameters, partial(_paired, element))
+
+
 def _turn(element: ElementType, f: Function) -> None:
     """Square by square, so that lines of both matrices stay in a cache."""
     origin, target, down, across = f.arguments
@@ -99,6 +106,35 @@ def _factored(element: ElementType, above: bool, f: Function) -> None:
             f.fill(f.at(matrix, start + below * size, "i8"), 0, (n - below) * size)
     with bad, f.loop(0, n * n * (size // element.component.byte_size)) as k:
         f.store(kind, "0x7FF8000000000000", f.at(matrix, k, kind))
+
+
+def _paired(element: ElementType, f: Function) -> None:
+    vectors, imaginary, target, n, down, across = f.arguments
+    kind = _part(element)
+
+    def put(row: Value, column: Value, *parts: Value) -> None:
+        place = f.at(target, (row * down + column * across) * 2, kind)
+        for k, part in enumerate(parts):
+            f.store(kind, part, f.at(place, k, kind))
+
+    column = f.variable("i64", 0)
+    with f.repeat() as each:
+        k = column.get()
+        with f.when(k.reaches(n)):
+            each.leave()
+        first = f.at(vectors, k * n, kind)
+        part = f.load(kind, f.at(imaginary, k, kind))
+        single, pair = f.fork(f.op(f"fcmp oeq {kind} {part}, 0.0", "i1") | (k + 1).reaches(n))
+        with single:
+            with f.loop(0, n) as row:
+                put(row, k, f.load(kind, f.at(first, row, kind)), Value("0.0", kind, f))
+            column.set(k + 1)
+        with pair:
+            with f.loop(0, n) as row:
+                real, other = (f.load(kind, f.at(first, place, kind)) for place in (row, row + n))
+                put(row, k, real, other)
+                put(row, k + 1, real, f.op(f"fneg {kind} {other}", kind))
+            column.set(k + 2)
 
 
 def _part(element: ElementType) -> str:

@@ -12,7 +12,7 @@ import numpy as np
 from heron.evaluator.calls.lapack import batched, lapack
 from heron.evaluator.calls.table import evaluates
 from heron.hlo.calls import lapack as calls
-from heron.hlo.calls.lapack import is_lower, letter, mode, options
+from heron.hlo.calls.lapack import block_of, is_lower, letter, mode, options, side_of_q, wanted_sides
 
 if TYPE_CHECKING:
     from heron.hlo.ir.instruction import Instruction
@@ -21,8 +21,7 @@ if TYPE_CHECKING:
 @evaluates(calls.GEEV)
 def geev(i: Instruction, a: np.ndarray) -> Any:
     """Eigenvalues (complex, or real and imaginary parts), left and right eigenvectors, info."""
-    o, routine = options(i), lapack("geev", a)
-    wanted = [o.get(side, letter(o, f"compute_{side}", "V") == "V") for side in ("left", "right")]
+    wanted, routine = wanted_sides(i), lapack("geev", a)
 
     def one(m: np.ndarray) -> tuple[np.ndarray, ...]:
         *values, left, right, info = routine(m, compute_vl=int(wanted[0]), compute_vr=int(wanted[1]))
@@ -59,11 +58,10 @@ def gees(i: Instruction, a: np.ndarray) -> Any:
 @evaluates(calls.GEHRD)
 def gehrd(i: Instruction, a: np.ndarray) -> Any:
     """Hessenberg form with the reflectors below, their factors, info."""
-    o, routine = options(i), lapack("gehrd", a)
-    low, high = o.get("low", 1) - 1, o.get("high", a.shape[-1]) - 1
+    (low, high), routine = block_of(i), lapack("gehrd", a)
 
     def one(m: np.ndarray) -> tuple[np.ndarray, ...]:
-        form, factors, info = routine(m, lo=low, hi=high)
+        form, factors, info = routine(m, lo=low - 1, hi=high - 1)
         return form, factors, np.asarray(info)
 
     return batched(i, one, a)
@@ -109,10 +107,9 @@ def geqp3(i: Instruction, a: np.ndarray, pivots: np.ndarray) -> Any:
 @evaluates(calls.ORMQR)
 def ormqr(i: Instruction, a: np.ndarray, factors: np.ndarray, c: np.ndarray) -> np.ndarray:
     """``Q c``, ``Q^H c``, ``c Q`` or ``c Q^H``, Q given by its reflectors."""
-    o, is_complex = options(i), a.dtype.kind == "c"
-    routine = lapack("unmqr" if is_complex else "ormqr", a)
-    side = "L" if o.get("left", True) else "R"
-    transpose = ("C" if is_complex else "T") if o.get("transpose", False) else "N"
+    is_complex, (left, is_adjoint) = a.dtype.kind == "c", side_of_q(i)
+    routine, side = lapack("unmqr" if is_complex else "ormqr", a), "L" if left else "R"
+    transpose = ("C" if is_complex else "T") if is_adjoint else "N"
     result = np.zeros(i.shape.dims, i.shape.element_type.dtype)
     room = 64 * max(1, *c.shape[-2:])
     for at in np.ndindex(*a.shape[:-2]):

@@ -59,6 +59,25 @@ def mode(i: Instruction) -> tuple[bool, bool]:
     return wanted != "N", wanted == "A"
 
 
+def wanted_sides(i: Instruction) -> tuple[bool, bool]:
+    """Whether the left and the right eigenvectors are wanted: flags, or LAPACK's letters."""
+    given = options(i)
+    left, right = (given.get(s, letter(given, f"compute_{s}", "V") == "V") for s in ("left", "right"))
+    return left, right
+
+
+def block_of(i: Instruction) -> tuple[int, int]:
+    """The first and the last row, from 1, of the block that is not a triangle yet."""
+    given = options(i)
+    return given.get("low", 1), given.get("high", i.operands[0].shape.dims[-1])
+
+
+def side_of_q(i: Instruction) -> tuple[bool, bool]:
+    """Whether Q is the left factor, and whether its adjoint is meant."""
+    given = options(i)
+    return given.get("left", True), given.get("transpose", False)
+
+
 def side_is_left(i: Instruction) -> bool:
     """Whether the triangular matrix is the left factor."""
     return letter(options(i), "side", "L") == "L"
@@ -142,12 +161,30 @@ GESDD = _library("gesdd", ("lapack_?gesdd_ffi", "cusolver_gesdd_ffi"), _svd)
 GESVD = _library("gesvd", ("cusolver_gesvd_ffi",), _svd)
 LAPACK_GESVD = _library("lapack_gesvd", ("lapack_?gesvd_ffi",), _svd)
 GESVDJ = _library("gesvdj", ("cusolver_gesvdj_ffi", "cusolver_gesvdp_ffi"), _svd)
+
+
+def _on_cpu(name: str, targets: tuple[str, ...], form: Any) -> Call:
+    return Call(name, targets, form, family="lapack", cpu="lapack", gpu=EVALUATOR, any_order=True)
+
+
 _TRIDIAGONAL = "lower:T[*b,n], diagonal:T[*b,n], upper:T[*b,n], b:T[*b,n,m] -> "
-GTSV = Call(
+GTSV = _on_cpu(
     "gtsv", ("lapack_?gtsv_ffi",),
     _TRIDIAGONAL + "l@lower:T[*b,n], d@diagonal:T[*b,n], u@upper:T[*b,n], x@b:T[*b,n,m], info:s32[*b]",
-    family="lapack", cpu="lapack", gpu=EVALUATOR, any_order=True,
 )  # fmt: skip
+GEEV = _on_cpu("geev", ("lapack_?geev_ffi", "cuhybrid_eig_real", "cuhybrid_eig_comp"), _eigenvalues)
+GEES = _on_cpu("gees", ("lapack_?gees_ffi",), _gees)
+GEHRD = _on_cpu("gehrd", ("lapack_?gehrd_ffi",), "a:T[*b,n,n] -> form@a:T[*b,n,n], tau:T[*b,max(0,n-1)], info:s32[*b]")
+SYTRD = _on_cpu(
+    "sytrd", ("lapack_?sytrd_ffi", "lapack_?hetrd_ffi", "cusolver_sytrd_ffi"),
+    "a:T[*b,n,n] -> form@a:T[*b,n,n], diagonal:real(T)[*b,n], beside:real(T)[*b,max(0,n-1)],"
+    " tau:T[*b,max(0,n-1)], info:s32[*b]",
+)  # fmt: skip
+GEQP3 = _on_cpu(
+    "geqp3", ("lapack_?geqp3_ffi", "cuhybrid_geqp3"),
+    "a:T[*b,m,n], pivots:s32[*b,n] -> r@a:T[*b,m,n], pivots@pivots:s32[*b,n], tau:T[*b,min(m,n)]",
+)  # fmt: skip
+ORMQR = _on_cpu("ormqr", ("lapack_?ormqr_ffi", "lapack_?unmqr_ffi", "cusolver_ormqr_ffi"), _ormqr)
 #: the permutation that the row swaps of an LU factorisation amount to; rows are counted from 0
 PIVOTS = Call(
     "pivots", ("cu_lu_pivots_to_permutation",), "pivots:s32[*b,k<=n] -> permutation:s32[*b,n]",
@@ -160,23 +197,10 @@ def _on_host(name: str, targets: tuple[str, ...], form: Any) -> Call:
     return Call(name, targets, form, family="lapack", cpu=EVALUATOR, gpu=EVALUATOR)
 
 
-GEEV = _on_host("geev", ("lapack_?geev_ffi", "cuhybrid_eig_real", "cuhybrid_eig_comp"), _eigenvalues)
 CUSOLVER_GEEV = _on_host(
     "cusolver_geev", ("cusolver_geev_ffi",),
     "a:T[*b,n,n] -> rest@a:T[*b,n,n], values:complex(T)[*b,n], left:T[*b,n,n], right:T[*b,n,n], info:s32[*b]",
 )  # fmt: skip
-GEES = _on_host("gees", ("lapack_?gees_ffi",), _gees)
-GEHRD = _on_host("gehrd", ("lapack_?gehrd_ffi",), "a:T[*b,n,n] -> form@a:T[*b,n,n], tau:T[*b,max(0,n-1)], info:s32[*b]")
-SYTRD = _on_host(
-    "sytrd", ("lapack_?sytrd_ffi", "lapack_?hetrd_ffi", "cusolver_sytrd_ffi"),
-    "a:T[*b,n,n] -> form@a:T[*b,n,n], diagonal:real(T)[*b,n], beside:real(T)[*b,max(0,n-1)],"
-    " tau:T[*b,max(0,n-1)], info:s32[*b]",
-)  # fmt: skip
-GEQP3 = _on_host(
-    "geqp3", ("lapack_?geqp3_ffi", "cuhybrid_geqp3"),
-    "a:T[*b,m,n], pivots:s32[*b,n] -> r@a:T[*b,m,n], pivots@pivots:s32[*b,n], tau:T[*b,min(m,n)]",
-)  # fmt: skip
-ORMQR = _on_host("ormqr", ("lapack_?ormqr_ffi", "lapack_?unmqr_ffi", "cusolver_ormqr_ffi"), _ormqr)
 GTSV2 = _on_host("gtsv2", ("cusparse_gtsv2_ffi",), _TRIDIAGONAL + "x@b:T[*b,n,m]")
 PERTURBED = _on_host(
     "tridiagonal_perturbed", ("tridiagonal_solve_perturbed_ffi", "cu_tridiagonal_solve_perturbed"),
