@@ -143,7 +143,22 @@ class SmallSolve:
     conjugate: bool
 
 
-Step = Call | Move | Turn | Pivots | Factored | Paired | SmallCholesky | SmallLu | SmallSolve
+@dataclass(frozen=True, slots=True)
+class Finite:
+    """Take the steps if the ``count`` numbers of a matrix are finite; with others LAPACK's balancing fails, and what
+    comes after it reads numbers that it has not set. Else the integer at ``info`` becomes -4, as JAX has it, and the
+    results, with their bytes, zero.
+    """
+
+    matrix: Place
+    count: int
+    element: ElementType
+    info: Place
+    steps: tuple[Call | Move | Turn | Paired, ...]
+    results: tuple[tuple[Place, int], ...]
+
+
+Step = Call | Move | Turn | Pivots | Factored | Paired | SmallCholesky | SmallLu | SmallSolve | Finite
 
 
 @dataclass(frozen=True, slots=True)

@@ -103,3 +103,21 @@ def test_a_single_row_goes_to_the_evaluator_where_lapack_takes_no_empty_array(ca
     found = heron.compile(heron.parse(text), "cpu").run(arrays)
     for x, y in zip(found, evaluate(heron.parse(text), *arrays), strict=True):
         np.testing.assert_allclose(x, y, atol=1e-12)
+
+
+@pytest.mark.parametrize("kind", "dc")
+@pytest.mark.parametrize("bad", [np.nan, np.inf])
+def test_a_matrix_that_is_not_finite_has_no_eigenvalues(
+    kind: str, bad: float, capfd: pytest.CaptureFixture[str]
+) -> None:
+    """LAPACK says so on the terminal, after it has read where there is nothing; the other matrix has them."""
+    arrays = inputs("vectors", kind, 7)
+    arrays[0][1, 2, 3] = bad
+    text = program("vectors", kind, 7, True, True)
+    *found, info = heron.compile(heron.parse(text), "cpu").run(arrays)
+    *wanted, other = evaluate(heron.parse(text), *arrays)
+    assert info.tolist() == other.tolist() == [0, -4]
+    for x, y in zip(found, wanted, strict=True):
+        np.testing.assert_allclose(x, y, rtol=0, atol=CLOSE[kind] * np.abs(y).max())
+        assert not x[1].any()
+    assert capfd.readouterr() == ("", "")

@@ -16,7 +16,7 @@ from heron.hlo.ir.shape import Shape
 from heron.hlo.ir.types import S32
 from heron.records import dataclass
 from heron.runtime.cpu.blas import LIMIT, PREFIX
-from heron.runtime.fortran import Call, Factored, Move, One, Paired, Pivots, Place, Step, Steps, Turn
+from heron.runtime.fortran import Call, Factored, Finite, Move, One, Paired, Pivots, Place, Step, Steps, Turn
 from heron.runtime.host import lapack
 
 #: columns that LAPACK's blocked algorithms take at a time, at most
@@ -81,7 +81,8 @@ def steps_for(routine: object, shapes: Sequence[Shape], in_place: bool) -> Steps
     if small := small_steps(routine, shapes, in_place):
         return small
     found = plan(routine, shapes, in_place)
-    numbers = [n for step in found.steps if isinstance(step, Call) for n in step.arguments if isinstance(n, int)]
+    steps = [inner for step in found.steps for inner in (step.steps if isinstance(step, Finite) else (step,))]
+    numbers = [n for step in steps if isinstance(step, Call) for n in step.arguments if isinstance(n, int)]
     if max(numbers) > LIMIT:
         raise Refused(f"LAPACK's integers do not hold {max(numbers)}")
     return found
@@ -272,7 +273,7 @@ def _geev(routine: Geev, shapes: Sequence[Shape], in_place: bool) -> Steps:
     copy, work = scratch.take(n * n, size), scratch.take(count, size)
     extra = [scratch.take(2 * n, element.component.byte_size)] if element.is_complex else []
     found: list[Place | int] = []
-    last: list[Step] = []
+    last: list[Move | Paired | Turn] = []
     for wanted, m, place in sides:
         inside = place
         if not wanted:
@@ -287,7 +288,9 @@ def _geev(routine: Geev, shapes: Sequence[Shape], in_place: bool) -> Steps:
     jobs = ("V" if wanted else "N" for wanted, *_ in sides)
     call = Call(PREFIX[element] + "geev", (*jobs, n, copy, n, *values, *found, work, count, *extra, info))
     first = brought(a, Place(0), copy, not a.by_columns)
-    return Steps((first, call, *last), scratch.size, (25 if routine.left or routine.right else 10) * n**3)
+    results = *((v, n * size) for v in values), (left_place, left.size), (right_place, right.size)
+    rest = Finite(copy, n * n, element, info, (call, *last), results)
+    return Steps((first, rest), scratch.size, (25 if routine.left or routine.right else 10) * n**3)
 
 
 def _gees(routine: Gees, shapes: Sequence[Shape], in_place: bool) -> Steps:

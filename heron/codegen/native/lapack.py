@@ -17,6 +17,7 @@ from heron.runtime.cpu import blas
 from heron.runtime.fortran import (
     Call,
     Factored,
+    Finite,
     Move,
     One,
     Paired,
@@ -25,6 +26,7 @@ from heron.runtime.fortran import (
     SmallCholesky,
     SmallLu,
     SmallSolve,
+    Step,
     Turn,
 )  # fmt: skip
 from heron.runtime.thunks import HostThunk, LapackThunk
@@ -48,7 +50,7 @@ def write_lapack(w: ProgramWriter, t: LapackThunk) -> None:
         w.functions.append(_Range(w, t).text(w.ranges[key]))
     work = max(1, t.steps.work)
     grain = t.batch if work * t.batch < _SHARED else max(1, _PORTION // work)
-    calls = any(isinstance(step, Call) for step in t.steps.steps)
+    calls = any(isinstance(step, Call | Finite) for step in t.steps.steps)
     with one_blas_thread(w) if calls else nullcontext():
         write_range(w, w.ranges[key], [w.pointer(s) for s in t.args], t.batch, grain)
 
@@ -99,25 +101,30 @@ class _Range(Function):
             self.places = [self.at(base, self.integer("mul", n, stride), "i8") for base, stride in strides]
             small = SmallMatrices(self, self.place)
             for step in self.t.steps.steps:
-                match step:
-                    case Call():
-                        self.routine(step)
-                    case Move():
-                        self.move(step)
-                    case Turn():
-                        self.turn(step)
-                    case Pivots():
-                        self.pivots(step)
-                    case Factored():
-                        self.factored(step)
-                    case Paired():
-                        self.paired(step)
-                    case SmallCholesky():
-                        small.cholesky(step)
-                    case SmallLu():
-                        small.lu(step)
-                    case SmallSolve():
-                        small.solve(step)
+                self.step(step, small)
+
+    def step(self, step: Step, small: SmallMatrices) -> None:
+        match step:
+            case Call():
+                self.routine(step)
+            case Move():
+                self.move(step)
+            case Turn():
+                self.turn(step)
+            case Pivots():
+                self.pivots(step)
+            case Factored():
+                self.factored(step)
+            case Paired():
+                self.paired(step)
+            case SmallCholesky():
+                small.cholesky(step)
+            case SmallLu():
+                small.lu(step)
+            case SmallSolve():
+                small.solve(step)
+            case Finite():
+                self.finite(step, small)
 
     def routine(self, step: Call) -> None:
         symbol = f"heron_{step.routine}"
@@ -164,6 +171,19 @@ class _Range(Function):
         places = (self.place(p) for p in (step.vectors, step.imaginary, step.target))
         down, across = (1, step.n) if step.by_columns else (step.n, 1)
         self.shared(lapack_code.paired(step.element), *places, step.n, down, across)
+
+    def finite(self, step: Finite, small: SmallMatrices) -> None:
+        parts = 2 if step.element.is_complex else 1
+        self.shared(
+            lapack_code.finite(step.element), self.place(step.matrix), self.place(step.info), step.count * parts
+        )
+        good, bad = self.fork(self.load("i32", self.place(step.info)).eq(0))
+        with good:
+            for inner in step.steps:
+                self.step(inner, small)
+        with bad:
+            for place, size in step.results:
+                self.fill(self.place(place), 0, size)
 
     def shared(self, code: Shared, *arguments: str | int) -> None:
         """Call code that programs share."""

@@ -67,6 +67,11 @@ def paired(element: ElementType) -> Shared:
     return Shared(f"heron_paired_{element.name}", parameters, partial(_paired, element))
 
 
+def finite(element: ElementType) -> Shared:
+    """Puts 0 at ``info`` if the ``n`` real numbers of a matrix are finite, else -4."""
+    return Shared(f"heron_finite_{element.component.name}", _TRIANGLE, partial(_finite, element))
+
+
 def _turn(element: ElementType, f: Function) -> None:
     """Square by square, so that lines of both matrices stay in a cache."""
     origin, target, down, across = f.arguments
@@ -124,17 +129,28 @@ def _paired(element: ElementType, f: Function) -> None:
             each.leave()
         first = f.at(vectors, k * n, kind)
         part = f.load(kind, f.at(imaginary, k, kind))
-        single, pair = f.fork(f.op(f"fcmp oeq {kind} {part}, 0.0", "i1") | (k + 1).reaches(n))
-        with single:
-            with f.loop(0, n) as row:
-                put(row, k, f.load(kind, f.at(first, row, kind)), Value("0.0", kind, f))
-            column.set(k + 1)
+        pair, single = f.fork(f.op(f"fcmp ogt {kind} {part}, 0.0", "i1") & (k + 1).below(n))
         with pair:
             with f.loop(0, n) as row:
                 real, other = (f.load(kind, f.at(first, place, kind)) for place in (row, row + n))
                 put(row, k, real, other)
                 put(row, k + 1, real, f.op(f"fneg {kind} {other}", kind))
             column.set(k + 2)
+        with single:
+            with f.loop(0, n) as row:
+                put(row, k, f.load(kind, f.at(first, row, kind)), Value("0.0", kind, f))
+            column.set(k + 1)
+
+
+def _finite(element: ElementType, f: Function) -> None:
+    matrix, info, n = f.arguments
+    kind = _part(element)
+    sum_ = f.variable(kind, "0.0")
+    with f.loop(0, n) as k:  # 0 times a number is 0 if it is finite, else NaN
+        product = f.op(f"fmul {kind} {f.load(kind, f.at(matrix, k, kind))}, 0.0", kind)
+        sum_.set(f.op(f"fadd reassoc {kind} {sum_.get()}, {product}", kind))
+    is_finite = f.op(f"fcmp ord {kind} {sum_.get()}, {sum_.get()}", "i1")
+    f.store("i32", f.select(is_finite, 0, -4, "i32"), info)
 
 
 def _part(element: ElementType) -> str:

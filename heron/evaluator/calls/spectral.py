@@ -24,6 +24,9 @@ def geev(i: Instruction, a: np.ndarray) -> Any:
     wanted, routine = wanted_sides(i), lapack("geev", a)
 
     def one(m: np.ndarray) -> tuple[np.ndarray, ...]:
+        if not np.isfinite(m).all():  # LAPACK's balancing fails, and the rest reads what it has not set
+            values = [np.zeros(len(m), m.dtype)] * (1 if m.dtype.kind == "c" else 2)
+            return *values, np.zeros_like(m), np.zeros_like(m), np.asarray(-4)
         *values, left, right, info = routine(m, compute_vl=int(wanted[0]), compute_vr=int(wanted[1]))
         vectors = [_paired(v, values) if w else np.zeros_like(m) for v, w in zip((left, right), wanted, strict=True)]
         return *values, *vectors, np.asarray(info)
