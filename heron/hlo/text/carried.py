@@ -62,12 +62,13 @@ def _statistics(text: str) -> str | None:
             raise HeronError(CODE, f"'{part.strip()[:40]}' is not a statistic", hint="statistics look like name=2.5")
         name, value = match.groups()
         try:
-            parts.append(f"{name}={float(value):.6g}")
-        except ValueError:
+            number = float(value)
+            if name == "visualizing_index":
+                index = str(int(number))
+            else:
+                parts.append(f"{name}={number:.6g}")
+        except (ValueError, OverflowError):
             raise HeronError(CODE, f"statistic '{name[:40]}' is not a number", why=f"found {value[:40]}") from None
-        if name == "visualizing_index":
-            index = str(int(float(value)))
-            parts.pop()
     return None if index is None else "{" + ",".join([f"visualizing_index={index}", *parts]) + "}"
 
 

@@ -224,6 +224,13 @@ CASES = {
     ),
     "origin": (entry(X + ', origin={"x"}'), "TXT017", 3, '{"x"}', "expected '{'"),
     "statistics": (entry(X + ", statistics={a}"), "TXT017", 3, "{a}", "name=2.5"),
+    "statistics without end": (
+        entry(X + ", statistics={visualizing_index=1e999}"),
+        "TXT017",
+        3,
+        "{visualizing_index=1e999}",
+        "1e999",
+    ),
     "domain": (entry(X, "y = f32[2] domain(x), domain={}"), "TXT017", 4, "{}", "this is not a domain"),
     "replication": (
         entry(X + ", parameter_replication={true,false}"),
