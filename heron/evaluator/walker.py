@@ -114,6 +114,8 @@ class Evaluator:
                     del known[dead]
         except HeronError as e:
             raise e.located(str(i)) from None
+        except MemoryError as e:
+            raise _no_memory(i, e) from e
         return known[computation.root]
 
     def run_instruction(self, i: Instruction, values: Sequence[Value]) -> Value:
@@ -123,6 +125,8 @@ class Evaluator:
                 value = i.op.evaluate(self, i, *values)
         except HeronError as e:
             raise e.located(str(i)) from None
+        except MemoryError as e:
+            raise _no_memory(i, e) from e
         return value if isinstance(value, _VALUES) else np.asarray(value)
 
     def call_library(self, i: Instruction, operands: Sequence[Any]) -> Any:
@@ -274,6 +278,12 @@ def _assemble(shape: Shape, supply: Any) -> Value:
     if shape.tuple_shapes is not None:
         return tuple(_assemble(s, supply) for s in shape.tuple_shapes)
     return next(supply) if shape.is_array else None
+
+
+def _no_memory(i: Instruction, error: MemoryError) -> HeronError:
+    size = sum(leaf.byte_size for _, leaf in i.shape.leaves() if leaf.is_array)
+    what, hint = f"no memory for the value of '{i.name}': {size:,} bytes", "evaluate it at smaller sizes, or compile it"
+    return HeronError("RUN010", what, where=str(i), why=str(error) or None, hint=hint)
 
 
 def _plan(order: list[Instruction], root: Instruction) -> list[Step]:

@@ -257,3 +257,14 @@ def test_calls_too_deep_are_refused() -> None:
     text = f"HloModule m\n{inner}ENTRY e {{\n p = f32[] parameter(0)\n ROOT r = f32[] call(p), to_apply=f1999\n}}\n"
     with pytest.raises(HeronError, match="EVAL010"):
         evaluate(parse(text), np.array(1, np.float32))
+
+
+def test_memory_that_is_not_there_is_said_with_the_value_and_its_bytes() -> None:
+    module = parse(
+        "HloModule m\nENTRY e {\n  x = s32[] parameter(0)\n  b = s32[16777216,16777216] broadcast(x), dimensions={}\n"
+        "  s = s32[16777216,16777216] add(b, b)\n  z = s32[] constant(0)\n"
+        "  ROOT d = s32[1,1] dynamic-slice(s, z, z), dynamic_slice_sizes={1,1}\n}\n"
+    )
+    with pytest.raises(HeronError, match=r"no memory for the value of 's': 1,125,899,906,842,624 bytes") as found:
+        evaluate(module, np.int32(3))
+    assert found.value.code == "RUN010"
