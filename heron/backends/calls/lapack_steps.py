@@ -8,14 +8,18 @@ Source: https://netlib.org/lapack/explore-html
 
 from __future__ import annotations
 
+import ctypes
 from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
 
 from heron.backends.calls.matrices import Matrix, Refused, Scratch, brought, matrix_of, need_order
 from heron.backends.calls.small_steps import small_steps
 from heron.hlo.ir.shape import Shape
-from heron.hlo.ir.types import S32
+from heron.hlo.ir.types import S32, ElementType
 from heron.records import dataclass
-from heron.runtime.cpu.blas import LIMIT, PREFIX
+from heron.runtime.cpu.blas import LIMIT, PREFIX, lapack_address
 from heron.runtime.fortran import Call, Factored, Finite, Move, One, Paired, Pivots, Place, Step, Steps, Turn
 from heron.runtime.host import lapack
 
@@ -262,6 +266,35 @@ def _svd(routine: lapack.Svd, shapes: Sequence[Shape], in_place: bool) -> Steps:
     return Steps((*first, call, *last), scratch.size, (12 if routine.vectors else 3) * m * n * small)
 
 
+def _with_room(
+    name: str, element: ElementType, scratch: Scratch, given: Callable[[Place, int], tuple[Any, ...]]
+) -> Call:
+    """A call with as much workspace as LAPACK asks for: with more or less it takes other ways, which round otherwise.
+
+    ``given``: the arguments, with that workspace and that many numbers of it.
+    """
+    probe = Place(-1, -1)
+    arguments = given(probe, -1)
+    count = _room(name, arguments, arguments.index(probe), element)
+    return Call(name, given(scratch.take(count, element.byte_size), count))
+
+
+def _room(name: str, arguments: tuple[Any, ...], at: int, element: ElementType) -> int:
+    """LAPACK's answer to a workspace of -1 numbers, which it puts into the first number of the workspace, ``at``."""
+    held: list[Any] = []
+    for argument in arguments:
+        match argument:
+            case str():
+                held.append(ctypes.c_char(argument.encode()))
+            case int():
+                held.append(ctypes.c_int32(argument))
+            case _:
+                held.append((ctypes.c_char * 64)())
+    routine = ctypes.CFUNCTYPE(None, *[ctypes.c_void_p] * len(held))(lapack_address(name))
+    routine(*map(ctypes.addressof, held))
+    return max(1, int(np.frombuffer(held[at], element.dtype, 1)[0].real))
+
+
 def _geev(routine: Geev, shapes: Sequence[Shape], in_place: bool) -> Steps:
     """A real routine gives the values' two parts apart, and pairs of vectors as two columns of real numbers."""
     a, (left, right) = matrix_of(shapes[0]), map(matrix_of, shapes[-3:-1])
@@ -269,8 +302,7 @@ def _geev(routine: Geev, shapes: Sequence[Shape], in_place: bool) -> Steps:
     n, size, element, scratch = a.rows, a.element.byte_size, a.element, Scratch()
     *values, left_place, right_place, info = (Place(k) for k in range(1, len(shapes)))
     sides = (routine.left, left, left_place), (routine.right, right, right_place)
-    count = (4 + 2 * _BLOCK) * n
-    copy, work = scratch.take(n * n, size), scratch.take(count, size)
+    copy = scratch.take(n * n, size)
     extra = [scratch.take(2 * n, element.component.byte_size)] if element.is_complex else []
     found: list[Place | int] = []
     last: list[Move | Paired | Turn] = []
@@ -286,7 +318,8 @@ def _geev(routine: Geev, shapes: Sequence[Shape], in_place: bool) -> Steps:
             last.append(Turn(inside, place, n, n, element))
         found += [inside, n]
     jobs = ("V" if wanted else "N" for wanted, *_ in sides)
-    call = Call(PREFIX[element] + "geev", (*jobs, n, copy, n, *values, *found, work, count, *extra, info))
+    before, after = (*jobs, n, copy, n, *values, *found), (*extra, info)
+    call = _with_room(PREFIX[element] + "geev", element, scratch, lambda *room: (*before, *room, *after))
     first = brought(a, Place(0), copy, not a.by_columns)
     results = *((v, n * size) for v in values), (left_place, left.size), (right_place, right.size)
     rest = Finite(copy, n * n, element, info, (call, *last), results)
@@ -300,40 +333,41 @@ def _gees(routine: Gees, shapes: Sequence[Shape], in_place: bool) -> Steps:
     n, element, scratch = a.rows, a.element, Scratch()
     inside = _Inside(a, form, Place(1), scratch)
     *values, selected, info = (Place(k) for k in range(3, len(shapes)))
-    count, place = (4 + _BLOCK) * n, Place(2)
+    place = Place(2)
     last: list[Step] = []
     if not routine.vectors:
         last.append(Move(None, Place(2), vectors.size))
     elif not vectors.by_columns:
         place = scratch.take(n * n, element.byte_size)
         last.append(Turn(place, Place(2), n, n, element))
-    work, flags = scratch.take(count, element.byte_size), scratch.take(n)
+    flags = scratch.take(n)
     extra = [scratch.take(n, element.component.byte_size)] if element.is_complex else []
     job = "V" if routine.vectors else "N"
     # no order of values is asked for, so that the function that would select some is not called
-    given = (job, "N", flags, n, inside.place, n, selected, *values, place, n, work, count, *extra, flags, info)
-    return Steps((*inside.around(Call(PREFIX[element] + "gees", given)), *last), scratch.size, 25 * n**3)
+    before, after = (job, "N", flags, n, inside.place, n, selected, *values, place, n), (*extra, flags, info)
+    call = _with_room(PREFIX[element] + "gees", element, scratch, lambda *room: (*before, *room, *after))
+    return Steps((*inside.around(call), *last), scratch.size, 25 * n**3)
 
 
 def _gehrd(routine: Gehrd, shapes: Sequence[Shape], in_place: bool) -> Steps:
     a, form = map(matrix_of, shapes[:2])
     need_order(*shapes[2:])
-    scratch, count = Scratch(), _BLOCK * (a.rows + _BLOCK + 1)
+    scratch = Scratch()
     inside = _Inside(a, form, Place(1), scratch)
-    work = scratch.take(count, a.element.byte_size)
-    given = (a.rows, routine.low, routine.high, inside.place, a.rows, Place(2), work, count, Place(3))
-    return Steps(inside.around(Call(PREFIX[a.element] + "gehrd", given)), scratch.size, 4 * a.rows**3)
+    before = a.rows, routine.low, routine.high, inside.place, a.rows, Place(2)
+    call = _with_room(PREFIX[a.element] + "gehrd", a.element, scratch, lambda *room: (*before, *room, Place(3)))
+    return Steps(inside.around(call), scratch.size, 4 * a.rows**3)
 
 
 def _sytrd(routine: Sytrd, shapes: Sequence[Shape], in_place: bool) -> Steps:
     a, form = map(matrix_of, shapes[:2])
     need_order(*shapes[2:])
-    scratch, count = Scratch(), _BLOCK * a.rows
+    scratch = Scratch()
     inside = _Inside(a, form, Place(1), scratch)
-    work, results = scratch.take(count, a.element.byte_size), (Place(2), Place(3), Place(4))
-    given = (_uplo(routine.lower), a.rows, inside.place, a.rows, *results, work, count, Place(5))
+    before = _uplo(routine.lower), a.rows, inside.place, a.rows, Place(2), Place(3), Place(4)
     name = PREFIX[a.element] + ("hetrd" if a.element.is_complex else "sytrd")
-    return Steps(inside.around(Call(name, given)), scratch.size, 2 * a.rows**3)
+    call = _with_room(name, a.element, scratch, lambda *room: (*before, *room, Place(5)))
+    return Steps(inside.around(call), scratch.size, 2 * a.rows**3)
 
 
 def _geqp3(routine: Geqp3, shapes: Sequence[Shape], in_place: bool) -> Steps:
@@ -341,22 +375,22 @@ def _geqp3(routine: Geqp3, shapes: Sequence[Shape], in_place: bool) -> Steps:
     a, r = matrix_of(shapes[0]), matrix_of(shapes[2])
     need_order(shapes[1], *shapes[3:])
     m, n, element, scratch = a.rows, a.columns, a.element, Scratch()
-    inside, count = _Inside(a, r, Place(2), scratch), 2 * n + _BLOCK * (n + 1)
-    work, info = scratch.take(count, element.byte_size), scratch.take(1)
+    inside, info = _Inside(a, r, Place(2), scratch), scratch.take(1)
     extra = [scratch.take(2 * n, element.component.byte_size)] if element.is_complex else []
-    given = (m, n, inside.place, m, Place(3), Place(4), work, count, *extra, info)
+    before, after = (m, n, inside.place, m, Place(3), Place(4)), (*extra, info)
+    call = _with_room(PREFIX[element] + "geqp3", element, scratch, lambda *room: (*before, *room, *after))
     pivots = Move(Place(1), Place(3), n * S32.byte_size)
-    return Steps((pivots, *inside.around(Call(PREFIX[element] + "geqp3", given))), scratch.size, 2 * m * n * min(m, n))
+    return Steps((pivots, *inside.around(call)), scratch.size, 2 * m * n * min(m, n))
 
 
 def _ormqr(routine: Ormqr, shapes: Sequence[Shape], in_place: bool) -> Steps:
     """Places: the reflectors, their factors, the other matrix, the product."""
     a, c, product = (matrix_of(shapes[k]) for k in (0, 2, 3))
     need_order(shapes[1])
-    count, reflectors, scratch, element = _BLOCK * (max(c.rows, c.columns) + _BLOCK), a.columns, Scratch(), a.element
+    reflectors, scratch, element = a.columns, Scratch(), a.element
     by_columns = Matrix(element, c.rows, c.columns, by_columns=True)
     place = Place(3) if product.by_columns else scratch.take(c.rows * c.columns, element.byte_size)
-    factors, work, info = Place(0), scratch.take(count, element.byte_size), scratch.take(1)
+    factors, info = Place(0), scratch.take(1)
     steps: list[Step] = []
     if not a.by_columns:
         factors = scratch.take(a.rows * a.columns, element.byte_size)
@@ -368,8 +402,9 @@ def _ormqr(routine: Ormqr, shapes: Sequence[Shape], in_place: bool) -> Steps:
         steps.append(brought(c, Place(2), place, not c.by_columns))
     how = ("C" if element.is_complex else "T") if routine.adjoint else "N"
     sides = "L" if routine.left else "R", how
-    given = (*sides, c.rows, c.columns, reflectors, factors, a.rows, Place(1), place, c.rows, work, count, info)
-    steps.append(Call(PREFIX[element] + ("unmqr" if element.is_complex else "ormqr"), given))
+    before = (*sides, c.rows, c.columns, reflectors, factors, a.rows, Place(1), place, c.rows)
+    name = PREFIX[element] + ("unmqr" if element.is_complex else "ormqr")
+    steps.append(_with_room(name, element, scratch, lambda *room: (*before, *room, info)))
     if not product.by_columns:
         steps.append(brought(by_columns, place, Place(3), turned=True))
     return Steps(tuple(steps), scratch.size, 2 * c.rows * c.columns * reflectors)
