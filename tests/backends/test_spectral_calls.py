@@ -121,3 +121,16 @@ def test_a_matrix_that_is_not_finite_has_no_eigenvalues(
         np.testing.assert_allclose(x, y, rtol=0, atol=CLOSE[kind] * np.abs(y).max())
         assert not x[1].any()
     assert capfd.readouterr() == ("", "")
+
+
+@pytest.mark.parametrize("kind", "dc")
+@pytest.mark.parametrize("case", ["pivoted", "pivoted wide"])
+@pytest.mark.parametrize("firsts", [(1, 4), (0,), (0, 1, 2, 3, 4, 5, 6), (3, 5, 6)])
+def test_columns_that_come_first(case: str, kind: str, firsts: tuple[int, ...]) -> None:
+    a, pivots = inputs(case, kind, 7)
+    pivots[1, list(firsts)] = 1
+    text = program(case, kind, 7, True, True)
+    found = heron.compile(heron.parse(text), "cpu").run([a, pivots])
+    for x, y in zip(found, evaluate(heron.parse(text), a, pivots), strict=True):
+        np.testing.assert_allclose(x, y, rtol=0, atol=CLOSE[kind] * max(1.0, float(np.abs(y).max())))
+    assert set(found[1][1, : len(firsts)]) == {n + 1 for n in firsts}

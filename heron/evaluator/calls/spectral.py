@@ -99,12 +99,41 @@ def gesvd(i: Instruction, a: np.ndarray) -> Any:
 
 @evaluates(calls.GEQP3)
 def geqp3(i: Instruction, a: np.ndarray, pivots: np.ndarray) -> Any:
-    """QR with column pivoting: (R with the reflectors below, pivots counted from 1, the reflectors' factors).
+    """QR with column pivoting: (R with the reflectors below, columns counted from 1, the reflectors' factors).
 
-    SciPy's wrapper leaves every column free, which JAX's calls ask for with zeros.
+    Columns whose number in ``pivots`` is not 0 come first. SciPy's wrapper leaves all free: those are done apart.
     """
-    routine = lapack("geqp3", a)
-    return batched(i, lambda m: routine(m)[:3], a)
+    results = [np.zeros(s.dims, s.element_type.dtype) for _, s in i.shape.leaves()]
+    for at in np.ndindex(*a.shape[:-2]):
+        for result, found in zip(results, _pivoted(a[at], pivots[at]), strict=True):
+            result[at] = found
+    return tuple(results)
+
+
+def _pivoted(a: np.ndarray, pivots: np.ndarray) -> tuple[np.ndarray, ...]:
+    order, first = list(range(1, a.shape[1] + 1)), 0
+    for n in np.flatnonzero(pivots).tolist():
+        order[n], order[first] = order[first], order[n]
+        first += 1
+    r = a[:, [n - 1 for n in order]]
+    if not first:
+        return lapack("geqp3", a)(r)[:3]
+    count = min(first, *a.shape)
+    r[:, :count], factors, *_ = lapack("geqrf", a)(r[:, :count])
+    if count < a.shape[1]:
+        is_complex, room = a.dtype.kind == "c", 64 * max(a.shape)
+        multiply = lapack("unmqr" if is_complex else "ormqr", a)
+        r[:, count:] = multiply("L", "C" if is_complex else "T", r[:, :count], factors, r[:, count:], room)[0]
+    if count == min(a.shape):
+        return r, np.array(order, np.int32), factors
+    rest, found, more, *_ = lapack("geqp3", a)(r[count:, count:])
+    r[:count, count:] = r[:count, count:][:, found - 1]
+    r[count:, count:] = rest
+    return (
+        r,
+        np.array([*order[:count], *(order[count + n - 1] for n in found)], np.int32),
+        np.concatenate([factors, more]),
+    )
 
 
 @evaluates(calls.ORMQR)
