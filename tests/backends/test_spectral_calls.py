@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 import heron
+from heron.errors import HeronError
 from heron.evaluator import evaluate
 
 TYPES = {
@@ -134,3 +135,16 @@ def test_columns_that_come_first(case: str, kind: str, firsts: tuple[int, ...]) 
     for x, y in zip(found, evaluate(heron.parse(text), a, pivots), strict=True):
         np.testing.assert_allclose(x, y, rtol=0, atol=CLOSE[kind] * max(1.0, float(np.abs(y).max())))
     assert set(found[1][1, : len(firsts)]) == {n + 1 for n in firsts}
+
+
+@pytest.mark.parametrize(("low", "high"), [(0, 7), (3, 8), (5, 4), (9, 2)])
+def test_rows_that_a_matrix_has_not_are_refused(low: int, high: int) -> None:
+    text = (
+        program("hessenberg", "d", 7, True, True)
+        .replace("low = 1", f"low = {low}")
+        .replace("high = 7", f"high = {high}")
+    )
+    for run in (lambda m: heron.compile(m, "cpu"), lambda m: evaluate(m, *inputs("hessenberg", "d", 7))):
+        with pytest.raises(HeronError, match=f"no rows {low} to {high}") as found:
+            run(heron.parse(text))
+        assert found.value.code == "HLO172"

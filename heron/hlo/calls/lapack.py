@@ -9,6 +9,7 @@ from __future__ import annotations
 import re
 from typing import Any
 
+from heron.errors import HeronError
 from heron.hlo.calls.declaration import EVALUATOR, Call
 from heron.hlo.ir.instruction import Instruction
 
@@ -67,9 +68,13 @@ def wanted_sides(i: Instruction) -> tuple[bool, bool]:
 
 
 def block_of(i: Instruction) -> tuple[int, int]:
-    """The first and the last row, from 1, of the block that is not a triangle yet."""
-    given = options(i)
-    return given.get("low", 1), given.get("high", i.operands[0].shape.dims[-1])
+    """The first and the last row, from 1, of the block that is not a triangle yet. Raises HLO172 for others."""
+    given, n = options(i), i.operands[0].shape.dims[-1]
+    low, high = given.get("low", 1), given.get("high", n)
+    if not (1 <= low <= high <= n or n == 0):
+        what, why = f"'{i.custom_call_target}' has no rows {low} to {high}", f"the matrix has {n} rows, from 1"
+        raise HeronError("HLO172", what, where=str(i), why=why)
+    return low, high
 
 
 def side_of_q(i: Instruction) -> tuple[bool, bool]:
@@ -118,7 +123,7 @@ def _gees(i: Instruction) -> str:
 
 def _ormqr(i: Instruction) -> str:
     rows = "m" if options(i).get("left", True) else "n"
-    return f"a:T[*b,{rows},k], tau:T[*b,k], c:T[*b,m,n] -> qc@c:T[*b,m,n]"
+    return f"a:T[*b,{rows},k<={rows}], tau:T[*b,k], c:T[*b,m,n] -> qc@c:T[*b,m,n]"
 
 
 def _syrk(i: Instruction) -> str:
