@@ -276,6 +276,66 @@ def test_functions_too_long_for_each_element_of_a_window_are_computed_ahead(
     assert_survives(text, FUSED)
 
 
+@pytest.mark.parametrize(("n", "ahead"), [(6, True), (64, False)])
+def test_a_small_array_that_two_small_kernels_read_is_computed_once(n: int, ahead: bool) -> None:
+    """It stays in the first cache: its work weighs more there than its bytes."""
+    text = entry(
+        f"""
+  x = f32[{n},{n}] parameter(0)
+  t = f32[{n},{n}] tanh(x)
+  a = f32[{n},{n}] add(t, x)
+  b = f32[{n},{n}] transpose(a), dimensions={{1,0}}
+  zero = f32[] constant(0)
+  s = f32[{n}] reduce(a, zero), dimensions={{1}}, to_apply=plus
+  ROOT o = (f32[{n},{n}], f32[{n}]) tuple(b, s)""",
+        PLUS,
+    )
+    module, told = fuse(text)
+    assert any(not d and d.subject == "a" and "2 times per element" in d.reason for d in told) == ahead
+    assert_survives(text, FUSED)
+
+
+@pytest.mark.parametrize(("taken", "ahead"), [(2, False), (12, True)])
+def test_a_few_elements_are_not_computed_once_for_each_time_that_a_gather_chooses_them(taken: int, ahead: bool) -> None:
+    text = entry(f"""
+  x = f32[3,4] parameter(0)
+  rows = s32[{taken},1] parameter(1)
+  t = f32[3,4] tanh(x)
+  ROOT g = f32[{taken},4] gather(t, rows), offset_dims={{1}}, collapsed_slice_dims={{0}}, start_index_map={{0}},
+    index_vector_dim=1, slice_sizes={{1,4}}""")
+    _, told = fuse(text)
+    assert any(not d and d.subject == "t" and "4 times per element" in d.reason for d in told) == ahead
+    assert_survives(text, FUSED)
+
+
+def test_a_function_is_not_computed_in_a_loop_that_chooses_pieces() -> None:
+    """A gather of a concatenation has a branch for each element: the index, a function's, would go one by one."""
+    text = entry(
+        """
+  x = f32[16,16] parameter(0)
+  y = f32[16,16] parameter(1)
+  pieces = f32[32,16] concatenate(x, y), dimensions={0}
+  angle = f32[16,16] atan2(x, y)
+  scale = f32[] constant(9)
+  scales = f32[16,16] broadcast(scale), dimensions={}
+  at = f32[16,16] multiply(angle, scales)
+  row = s32[16,16] convert(at)
+  g = f32[16,16,1,1] gather(pieces, index), offset_dims={2,3}, collapsed_slice_dims={}, start_index_map={0,1},
+    index_vector_dim=2, slice_sizes={1,1}
+  ROOT r = f32[16,16] reshape(g)""".replace(
+            "  g = f32",
+            """  column = s32[16,16] iota(), iota_dimension=1
+  row1 = s32[16,16,1] reshape(row)
+  column1 = s32[16,16,1] reshape(column)
+  index = s32[16,16,2] concatenate(row1, column1), dimensions={2}
+  g = f32""",
+        )
+    )
+    _, told = fuse(text)
+    assert any(not d and d.reason == "would go one by one" for d in told)
+    assert_survives(text, FUSED)
+
+
 @pytest.mark.parametrize(("t", "steps", "ahead"), [("u32", 180, True), ("u32", 40, False), ("u64", 180, True)])
 @pytest.mark.parametrize("shared", [False, True])
 def test_a_long_chain_that_two_kernels_read_is_computed_once(t: str, steps: int, ahead: bool, shared: bool) -> None:

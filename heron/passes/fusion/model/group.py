@@ -10,6 +10,7 @@ from heron.analysis.cost.code_size import CodeLimit, Places, places_of
 from heron.analysis.cost.reuse import evaluations_of, is_guarded
 from heron.analysis.fusion.cuts import made_of_one
 from heron.analysis.fusion.joined_rows import is_within_row
+from heron.hlo.facts import is_indirect, is_view
 from heron.hlo.ir.instruction import Instruction
 from heron.passes.fusion.model.in_turn import slowdown
 from heron.passes.fusion.model.one_place import OnePlace
@@ -37,7 +38,8 @@ class Group:
     refused because that would be too many. ``slower``: times that an element takes longer than in vector loops of all
     threads. ``guarded``: members computed only where a condition holds. ``joints``: concatenations through which each
     member is read, itself included. ``turns``, ``applies``: whether all elements go through a transpose of short rows,
-    and through a function such as exp.
+    and through a function such as exp. ``chosen``: members of which a gather chooses the elements; ``branches``:
+    whether one chooses them from the operands of a concatenation, which takes a branch for each.
     """
 
     root: Instruction
@@ -51,6 +53,8 @@ class Group:
     slower: float = 1.0
     guarded: set[Instruction] = field(default_factory=set)
     joints: dict[Instruction, int] = field(default_factory=dict)
+    chosen: set[Instruction] = field(default_factory=set)
+    branches: bool = False
     turns: bool = False
     applies: bool = False
     _one_place: OnePlace = field(init=False)
@@ -82,6 +86,8 @@ class Group:
         self._note_loop(i)
         if is_guarded(i, users, self.guarded):
             self.guarded.add(i)
+        if self.chooses(i, users):
+            self.chosen.add(i)
         places = self.places[i] = self.places_at(i, users)
         self.code += self.code_of(i) * sum(places.values())
         self.inputs.pop(i, None)
@@ -145,6 +151,7 @@ class Group:
         return self.turns and self._is_function(i) or self.applies and self._turns_rows(i)
 
     def _note_loop(self, i: Instruction) -> None:
+        self.branches |= _chooses_operand(i)
         self.applies |= self._is_function(i)
         self.turns |= self._turns_rows(i)
 
@@ -166,6 +173,10 @@ class Group:
         (before, after), rows = (i.operands[0].shape.dims[-1], i.shape.dims[-1]), _SHORT_ROWS
         return 1 < before < rows[0] and 1 < after < rows[1]
 
+    def chooses(self, i: Instruction, users: Iterable[Instruction]) -> bool:
+        """Whether a gather chooses the elements of `i` that its users, `users`, ask for."""
+        return any([u in self.chosen or is_indirect(u) and u.operands[0] is i for u in users])
+
     def _joints_above(self, users: Iterable[Instruction]) -> int:
         return max([self.joints[u] for u in users], default=0)
 
@@ -186,6 +197,16 @@ class Group:
         places = self.places_at(i, users)
         apart = sum(copies for place, copies in places.items() if isinstance(place, tuple))
         return self.code + self.code_of(i) * sum(places.values()) + (apart * below(i) if apart else 0.0)
+
+
+def _chooses_operand(i: Instruction) -> bool:
+    """Whether `i` is a gather of a concatenation: any element may come from any of its operands."""
+    if i.opcode != "gather":
+        return False
+    x = i.operands[0]
+    while is_view(x):
+        x = x.operands[0]
+    return x.opcode == "concatenate"
 
 
 def _has_room(pad: Instruction) -> bool:

@@ -7,10 +7,11 @@ from math import prod
 
 from heron.analysis.cost import element_flops
 from heron.analysis.cost.code_size import CPU_CODE, CodeLimit, op_code
+from heron.analysis.cost.reuse import reads
 from heron.analysis.fusion.prefix_scan import is_long_scan
 from heron.analysis.fusion.roles import accepts, is_consumer, is_emitted, is_producer, stays_alone
 from heron.analysis.fusion.small_products import is_small_product
-from heron.hlo.facts import is_generated, is_view, reindexes, updated_operands
+from heron.hlo.facts import is_generated, is_view, reads_part, reindexes, updated_operands
 from heron.hlo.ir.computation import Computation
 from heron.hlo.ir.instruction import Instruction
 from heron.passes.fusion.model.group import LANES, Group
@@ -33,6 +34,13 @@ _FAR_LONGER = 2.0
 
 #: flops of an element that may be too much for several kernels
 _MANY = 100
+
+#: ops of which an element is made that are looked at for their work
+_MOST_SEEN = 64
+
+#: elements of arrays and kernels that stay in the first cache and have one thread, and times that work weighs more
+#: there against bytes and a kernel's start
+_SMALL, _WEIGHT = 256, 32.0
 
 #: operations on positions that take no longer than a load
 _SIMPLE = 6
@@ -155,6 +163,7 @@ class Planner:
             return False
         before = separate(self.machine, i, len(counts))
         after = sum(inside(self.machine, i, counts)) + self._repeated(i, counts, groups)
+        after += self._in_small_kernels(i, counts, groups)
         names = ", ".join([g.root.name for g in groups])
         slow, shared = self._slowed(i, counts, groups), self._shared(i, counts)
         one_by_one = after <= before and slow > _FAR_LONGER * before
@@ -213,12 +222,12 @@ class Planner:
         return slower * (self._flops_of(i) + self._below(i, self._flops_of)) / self.machine.flops_per_byte
 
     def _slowdown(self, i: Instruction, group: Group, readers: list[Instruction]) -> float:
-        """Times that an element of `i` takes longer in a kernel than in vector loops: a loop over the elements of a
-        window that is too much code to be written out is none."""
+        """Times that an element of `i` takes longer in a kernel than in vector loops. Two loops are none: over the
+        elements of a window, if that is too much code to be written out, and one with a branch for each element."""
         window = max([_window_of(r) for r in readers], default=1)
         if window > 1 and (self._code_of(i) + self._code_below(i)) * window > _MOST_WRITTEN_OUT:
             return max(group.slower, 2 * LANES)
-        return group.slower
+        return max(group.slower, 2 * LANES) if group.branches else group.slower
 
     def _repeated(
         self, i: Instruction, counts: list[tuple[Group, float]], readers: dict[Group, list[Instruction]]
@@ -234,6 +243,44 @@ class Planner:
         if called and self._code_below(i) > _MOST_INLINE:
             cost += called * (LANES - 1) * work / self.machine.flops_per_byte
         return cost
+
+    def _in_small_kernels(
+        self, i: Instruction, counts: list[tuple[Group, float]], readers: dict[Group, list[Instruction]]
+    ) -> float:
+        """The cost, in bytes, of computing elements of a small array again in small kernels, with all that they are
+        made of. ``counts``, ``readers``: as in `_into_some`.
+
+        Loops over few elements are written out, and LLVM computes once what several places of a kernel ask for. It
+        does not where a gather chooses the element, nor for several kernels.
+        """
+        size = i.shape.num_elements
+        if not self.machine.vectors or not 1 < size <= _SMALL or reindexes(i) or reads_part(i) or self._is_nothing(i):
+            return 0.0
+        small = [(g, n) for g, n in counts if g.root.shape.is_array and g.root.shape.num_elements <= _SMALL]
+        is_few = size <= self.limits.code.few
+        again = sum([min(n, size) if is_few and not g.chooses(i, readers[g]) else n for g, n in small]) - size
+        if again <= 0:
+            return 0.0
+        return again * self._work_for(i, {g for g, _ in small}) * _WEIGHT / self.machine.flops_per_byte
+
+    def _work_for(self, i: Instruction, groups: set[Group]) -> float:
+        """The work for an element of `i`, with all that it is made of and that these kernels do not compute anyhow; of
+        many ops, the nearest."""
+        total, seen, stack = 0.0, {i}, [(i, 1.0)]
+        while stack and len(seen) < _MOST_SEEN:
+            x, part = stack.pop()
+            total += part * self._flops_of(x)
+            for n, o in enumerate(x.operands):
+                if o not in seen and is_producer(o) and not self._is_read_in(o, groups):
+                    seen.add(o)
+                    stack.append((o, part * reads(x, n)))
+        return total
+
+    def _is_read_in(self, i: Instruction, groups: set[Group]) -> bool:
+        """Whether one of these kernels reads `i`, as far as is known; that of many readers one does is likely."""
+        if len(i.users) > _MOST_SEEN:
+            return True
+        return any(self.groups.get(u) in groups or not groups.isdisjoint(self._inside.get(u, ())) for u in i.users)
 
     def _into_some(
         self,
