@@ -81,8 +81,8 @@ def test_costly_work_is_not_done_again_for_every_reader_of_a_broadcast() -> None
     assert "48 times per element" in refused.reason
     assert refused.cost_after is not None and refused.cost_before is not None
     assert refused.cost_after > refused.cost_before
-    module, _ = fuse(text.replace("4096", "2"))
-    assert not any(i.opcode == "power" for i in module.entry.instructions)
+    module, _ = fuse(text.replace("4096", "2").replace("power", "multiply"))
+    assert not any(i.opcode == "multiply" for i in module.entry.instructions)
 
 
 def test_what_an_output_needs_stays_and_generators_are_made_where_needed() -> None:
@@ -292,6 +292,31 @@ def test_a_small_array_that_two_small_kernels_read_is_computed_once(n: int, ahea
     )
     module, told = fuse(text)
     assert any(not d and d.subject == "a" and "2 times per element" in d.reason for d in told) == ahead
+    assert_survives(text, FUSED)
+
+
+@pytest.mark.parametrize(("rows", "ahead"), [(20, True), (500, False)])
+def test_elements_in_the_first_cache_are_not_computed_for_each_place_that_reads_them(rows: int, ahead: bool) -> None:
+    """A kernel that computes differences of neighbours would have each four times."""
+    parts = {
+        "a": f"[0:{rows - 1}], [0:63]", "b": f"[1:{rows}], [0:63]", "c": f"[0:{rows - 1}], [1:64]",
+        "d": f"[1:{rows}], [1:64]",
+    }  # fmt: skip
+    slices = "".join(
+        f"""
+  {name} = f32[{rows - 1},63] slice(t), slice={{{part}}}"""
+        for name, part in parts.items()
+    )
+    text = entry(f"""
+  x = f32[{rows},64] parameter(0)
+  y = f32[{rows},64] multiply(x, x)
+  z = f32[{rows},64] divide(y, x)
+  t = f32[{rows},64] add(z, y){slices}
+  ab = f32[{rows - 1},63] subtract(a, b)
+  cd = f32[{rows - 1},63] subtract(c, d)
+  ROOT r = f32[{rows - 1},63] multiply(ab, cd)""")
+    _, told = fuse(text)
+    assert any(not d and d.subject == "t" and "times per element" in d.reason for d in told) == ahead
     assert_survives(text, FUSED)
 
 

@@ -38,9 +38,13 @@ _MANY = 100
 #: ops of which an element is made that are looked at for their work
 _MOST_SEEN = 64
 
-#: elements of arrays and kernels that stay in the first cache and have one thread, and times that work weighs more
-#: there against bytes and a kernel's start
-_SMALL, _WEIGHT = 256, 32.0
+#: elements of arrays and kernels that stay in the first cache, and of those whose time is mostly that of a call; times
+#: that work weighs more in them against bytes
+_CACHED, _TINY = 4096, 256
+_OF_CACHED, _OF_TINY = 8.0, 32.0
+
+#: work in the time of which a computed element is read
+_READ = 2.0
 
 #: operations on positions that take no longer than a load
 _SIMPLE = 6
@@ -163,7 +167,7 @@ class Planner:
             return False
         before = separate(self.machine, i, len(counts))
         after = sum(inside(self.machine, i, counts)) + self._repeated(i, counts, groups)
-        after += self._in_small_kernels(i, counts, groups)
+        after += self._in_cache(i, counts, groups)
         names = ", ".join([g.root.name for g in groups])
         slow, shared = self._slowed(i, counts, groups), self._shared(i, counts)
         one_by_one = after <= before and slow > _FAR_LONGER * before
@@ -244,24 +248,30 @@ class Planner:
             cost += called * (LANES - 1) * work / self.machine.flops_per_byte
         return cost
 
-    def _in_small_kernels(
+    def _in_cache(
         self, i: Instruction, counts: list[tuple[Group, float]], readers: dict[Group, list[Instruction]]
     ) -> float:
         """The cost, in bytes, of computing elements of a small array again in small kernels, with all that they are
         made of. ``counts``, ``readers``: as in `_into_some`.
 
         Loops over few elements are written out, and LLVM computes once what several places of a kernel ask for. It
-        does not where a gather chooses the element, nor for several kernels.
+        does not where a gather chooses the element, nor for several kernels. Several larger ones may still become one.
         """
         size = i.shape.num_elements
-        if not self.machine.vectors or not 1 < size <= _SMALL or reindexes(i) or reads_part(i) or self._is_nothing(i):
+        if not self.machine.vectors or not 1 < size <= _CACHED or reindexes(i) or reads_part(i) or self._is_nothing(i):
             return 0.0
-        small = [(g, n) for g, n in counts if g.root.shape.is_array and g.root.shape.num_elements <= _SMALL]
-        is_few = size <= self.limits.code.few
-        again = sum([min(n, size) if is_few and not g.chooses(i, readers[g]) else n for g, n in small]) - size
+        small = [(g, n) for g, n in counts if g.root.shape.is_array and g.root.shape.num_elements <= _CACHED]
+        is_tiny = max([size, *[g.root.shape.num_elements for g, _ in small]]) <= _TINY
+        if is_tiny:
+            is_few = size <= self.limits.code.few
+            again = sum([min(n, size) if is_few and not g.chooses(i, readers[g]) else n for g, n in small]) - size
+        else:
+            again = sum([max(0.0, n - size) for _, n in small]) if i.op.is_elementwise else 0.0
         if again <= 0:
             return 0.0
-        return again * self._work_for(i, {g for g, _ in small}) * _WEIGHT / self.machine.flops_per_byte
+        work = self._work_for(i, {g for g, _ in small})
+        work = work * _OF_TINY if is_tiny else max(0.0, work - _READ) * _OF_CACHED
+        return again * work / self.machine.flops_per_byte
 
     def _work_for(self, i: Instruction, groups: set[Group]) -> float:
         """The work for an element of `i`, with all that it is made of and that these kernels do not compute anyhow; of
