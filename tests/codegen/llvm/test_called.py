@@ -17,7 +17,7 @@ from heron.codegen.llvm.inline import called
 from heron.codegen.llvm.inline.builder import REGISTRY
 from heron.codegen.llvm.inline.lanes import on_lanes
 from heron.codegen.llvm.jit import Jit, host
-from heron.passes.fusion.model import plan
+from heron.passes.fusion.model import anew
 from tests.codegen.llvm import loops
 from tests.codegen.llvm.test_inline_accuracy import samples
 
@@ -263,7 +263,7 @@ ENTRY e {
 def test_a_kernel_of_next_to_no_work_calls_its_own_functions(monkeypatch: pytest.MonkeyPatch) -> None:
     """The inner window at each place of the outer one: seven copies would be code for nothing."""
     monkeypatch.setattr(quick_code, "_EACH", 0.0)  # the optimiser is at it
-    monkeypatch.setattr(plan, "_OF_TINY", 0.0)  # both windows in one kernel
+    monkeypatch.setattr(anew, "_OF_TINY", 0.0)  # both windows in one kernel
     apart = re.compile(r"= call float @\w+\(.*\) noinline$", re.M)
     x, k = np.linspace(-3, 3, 64, dtype=np.float32), np.linspace(0, 1, 7, dtype=np.float32)
     arguments = x.reshape(8, 8, 1, 1), k.reshape(7, 1, 1, 1), k.reshape(1, 7, 1, 1)
