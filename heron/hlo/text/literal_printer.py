@@ -69,9 +69,17 @@ def _format(element_type: ElementType, array: np.ndarray) -> list[str]:
         flat = np.ascontiguousarray(array).reshape(-1)
         parts = format_all(element_type.component, flat.view(element_type.component.dtype))
         return [f"({re_}, {im})" for re_, im in zip(parts[::2], parts[1::2], strict=True)]
+    if array.size > 1 and _is_splat(array):  # a list of Python's numbers takes six times the memory
+        return _format(element_type, array.reshape(-1)[:1]) * array.size
     if element_type.is_float:
         return format_all(element_type, array)
     return list(map(str, array.reshape(-1).astype(widest(element_type)).tolist()))
+
+
+def _is_splat(array: np.ndarray) -> bool:
+    """Whether all elements have the same bits."""
+    bits = np.ascontiguousarray(array).reshape(-1).view(f"u{array.itemsize}")
+    return bool((bits == bits[0]).all())
 
 
 def _nest(words: list[str], dims: tuple[int, ...]) -> str:

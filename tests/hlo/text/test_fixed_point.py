@@ -83,3 +83,15 @@ def test_constants_of_any_bits(name: str) -> None:
     assert print_literal(Literal(shape, again)) == text
     same = again.view(np.uint8) == array.view(np.uint8)
     assert same.all() or name in ("f8e8m0fnu",)
+
+
+@pytest.mark.parametrize("name", [t.name for t in types.ALL if t.byte_size])
+def test_equal_elements_print_as_each_of_them_does(name: str) -> None:
+    """Equal in their bits: zeros of both signs, and NaNs, are not equal elements for NumPy."""
+    t = types.by_name(name)
+    values = [0, 1, *([-0.0, np.nan] if t.is_float and t.bits >= 16 else [])]
+    for one in values:
+        for other in values:
+            pair = np.array([one, other]).astype(t.dtype)
+            alone = [print_literal(Literal(row_major(t, 1), pair[n : n + 1])).strip("{}") for n in (0, 1)]
+            assert print_literal(Literal(row_major(t, 2), pair)) == "{" + ", ".join(alone) + "}"
