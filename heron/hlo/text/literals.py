@@ -247,8 +247,9 @@ def _structure(dims: tuple[int, ...]) -> str:
     """Braces and commas of a literal of those sizes."""
     if not dims:
         return ""
-    inner = _structure(dims[1:])
-    return "{" + ",".join([inner] * dims[0]) + "}"
+    if not dims[0]:  # the other sizes may be anything
+        return "{}"
+    return "{" + ",".join([_structure(dims[1:])] * dims[0]) + "}"
 
 
 def _parse_words(words: list[str], element_type: ElementType) -> np.ndarray:

@@ -95,3 +95,11 @@ def test_equal_elements_print_as_each_of_them_does(name: str) -> None:
             pair = np.array([one, other]).astype(t.dtype)
             alone = [print_literal(Literal(row_major(t, 1), pair[n : n + 1])).strip("{}") for n in (0, 1)]
             assert print_literal(Literal(row_major(t, 2), pair)) == "{" + ", ".join(alone) + "}"
+
+
+@pytest.mark.parametrize(
+    ("dims", "text"), [("0,9000000000,3", "{  }"), ("0,99999999999", "{  }"), ("2,0,99999999999", "{ {  }, {  } }")]
+)
+def test_a_constant_of_no_elements_may_have_any_other_sizes(dims: str, text: str) -> None:
+    printed = print_module(parse(f"HloModule m\nENTRY e {{\n  ROOT c = s8[{dims}] constant({text})\n}}"))
+    assert f"constant({text})" in printed and print_module(parse(printed)) == printed
