@@ -184,7 +184,7 @@ def constant(value: str, kind: str) -> str:
 LARGE = {
     "one value everywhere": (constant("dense<0.0>", "tensor<1000000000000xf32>"), ""),
     "one value as bytes": (constant('dense<"0x00000000">', "tensor<1000000000000xf32>"), ""),
-    "more elements than there are": (constant("dense<1>", "tensor<4000000000x4000000000xi8>"), "SHLO006"),
+    "more elements than there are": (constant("dense<1>", "tensor<4000000000x4000000000xi8>"), "HLO007"),
     "bits that are missing": (constant('dense<"0x01">', "tensor<100000000000xi1>"), "SHLO009"),
     "a long number": (constant(f"dense<{'9' * 100_000}>", "tensor<i32>"), "SHLO009"),
     "more dimensions than NumPy has": (constant("dense<0.0>", f"tensor<{'1x' * 300}f32>"), "SHLO006"),

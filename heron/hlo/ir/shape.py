@@ -10,6 +10,7 @@ from collections.abc import Iterator
 from functools import cache
 from math import prod
 
+from heron.errors import HeronError
 from heron.hlo.ir import layout as layouts
 from heron.hlo.ir.layout import Layout
 from heron.hlo.ir.types import OPAQUE, PRED, TOKEN, ElementType
@@ -20,6 +21,8 @@ BUFFER = ElementType("b", "buffer", 0, None, 34)
 ShapeIndex = tuple[int, ...]
 #: the size of a dynamic dimension without a bound, ``?`` in text
 UNBOUNDED = -1
+#: bytes of an array: addresses are signed numbers of 64 bits
+_MOST_BYTES = 2**63 - 1
 
 
 class Shape:
@@ -212,14 +215,23 @@ def array(
     layout: Layout | None = None,
     dynamic: tuple[bool, ...] = (),
 ) -> Shape:
-    """The array shape with these fields (``layout=None``: unspecified)."""
+    """The array shape with these fields (``layout=None``: unspecified). Raises HLO007: too large to address."""
     if dynamic and not any(dynamic):
         dynamic = ()
     key = (element_type, dims, layout, dynamic)
     found = _arrays.get(key)
     if found is None:
-        found = _arrays[key] = Shape(element_type, dims, layout, dynamic, None)
+        found = Shape(element_type, dims, layout, dynamic, None)
+        _check_size(found)
+        _arrays[key] = found
     return found
+
+
+def _check_size(shape: Shape) -> None:
+    """Strides are products of sizes, those of an array without elements too: there sizes of 0 count as 1."""
+    size = shape.byte_size or prod([max(1, d) for d in shape.dims]) * shape.element_type.byte_size
+    if size > _MOST_BYTES:
+        raise HeronError("HLO007", f"{shape} is too large", why=f"{size:.3g} bytes; the limit is 2**63 - 1")
 
 
 def tuple_(shapes: tuple[Shape, ...] | list[Shape]) -> Shape:

@@ -59,10 +59,10 @@ def parse_array(token: str, default_layout: bool = True) -> Shape:
         layout = _parse_layout(layout_text, len(dims))
     elif default_layout:
         layout = layouts.default(len(dims))
-    found = shapes.array(element_type, dims, layout, dynamic)
-    if found.byte_size > MAX_BYTES:
-        raise HeronError("TXT013", f"{token} is too large", why=f"{found.byte_size:.3g} bytes; the limit is 2**63 - 1")
-    return found
+    try:
+        return shapes.array(element_type, dims, layout, dynamic)
+    except HeronError as error:
+        raise HeronError("TXT013", f"{token} is too large", why=error.why) from None
 
 
 def _parse_dims(token: str, inner: str) -> tuple[tuple[int, ...], tuple[bool, ...]]:

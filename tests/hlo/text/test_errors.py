@@ -125,6 +125,13 @@ CASES = {
         "f32[4294967296,4294967296]",
         "too large",
     ),
+    "huge-strides": (
+        entry("c = f32[0,9000000000,9000000000] constant({  })"),
+        "TXT013",
+        3,
+        "f32[0,9000000000,9000000000]",
+        "too large",
+    ),
     "huge-dimension": (
         entry(f"x = f32[{'9' * 5000}] parameter(0)"),
         "TXT013",
