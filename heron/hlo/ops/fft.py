@@ -46,7 +46,7 @@ class Fft(Op):
         dims, want = list(x.dims), lengths
         if kind == "IRFFT":
             want = (*lengths[:-1], lengths[-1] // 2 + 1 if lengths[-1] else 0)
-        if x.dims[x.rank - len(lengths) :] != want and x.num_elements:
+        if x.dims[x.rank - len(lengths) :] != want and (x.num_elements or kind in ("RFFT", "IRFFT")):
             reject(i, f"the operand's last dimensions must be {list(want)}", f"it is {x}")
         if kind == "RFFT":
             dims[-1] = lengths[-1] // 2 + 1 if lengths[-1] else 0
