@@ -55,11 +55,19 @@ def test_cholesky(t: str, lower: str, target: str) -> None:
     assert_agrees(module, target, [positive(t, 2, 5, 5)])
 
 
-def test_cholesky_of_what_has_none() -> None:
-    a = np.stack([np.eye(3), -np.eye(3)]).astype(np.float32)
-    (found,) = compile(program(["f32[2,3,3]"], "f32[2,3,3]", "cholesky(p0), lower=true")).run([a])
-    np.testing.assert_array_equal(found[0], np.eye(3))
-    assert np.isnan(found[1]).all()
+@pytest.mark.parametrize("target", TARGETS)
+@pytest.mark.parametrize("n", [3, 5, 40])
+@pytest.mark.parametrize("t", FLOATS.values())
+def test_cholesky_of_what_has_none(t: str, n: int, target: str) -> None:
+    """NaN in every element; of a complex number in the real part."""
+    module = program([f"{t}[2,{n},{n}]"], f"{t}[2,{n},{n}]", "cholesky(p0), lower=true")
+    dtype = module.entry.parameters[0].shape.element_type.dtype
+    a = np.stack([np.eye(n), -np.eye(n)]).astype(dtype)
+    (found,) = compile(module, target=target).run([a])
+    np.testing.assert_array_equal(found[0], np.eye(n))
+    assert np.isnan(found[1].real).all() and not found[1].imag.any()
+    (told,) = heron.evaluate(module, a)
+    assert np.isnan(told[1].real).all() and not told[1].imag.any()
 
 
 @pytest.mark.parametrize("target", TARGETS)

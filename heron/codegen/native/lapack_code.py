@@ -109,8 +109,10 @@ def _factored(element: ElementType, above: bool, f: Function) -> None:
         else:
             below = column + 1
             f.fill(f.at(matrix, start + below * size, "i8"), 0, (n - below) * size)
-    with bad, f.loop(0, n * n * (size // element.component.byte_size)) as k:
-        f.store(kind, "0x7FF8000000000000", f.at(matrix, k, kind))
+    parts = size // element.component.byte_size
+    with bad, f.loop(0, n * n) as k:  # of a complex number the real part alone, as a real NaN is written as one
+        for part, value in enumerate(("0x7FF8000000000000", "0.0")[:parts]):
+            f.store(kind, value, f.at(matrix, k * parts + part, kind))
 
 
 def _paired(element: ElementType, f: Function) -> None:
