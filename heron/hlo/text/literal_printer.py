@@ -30,6 +30,8 @@ def print_literal(literal: Literal, elide_large: bool = False) -> str:
         return "( " + ", ".join(print_literal(part) for part in literal.parts) + " )"
     if not shape.dims:
         return _print_scalar(shape.element_type, literal.array.tobytes())
+    if 1 < shape.rank < COMMENTED_RANK and _is_splat(literal.array):
+        return _equal_rows(_words(shape, literal.array.reshape(-1)[:1])[0], shape.dims)
     return _nest(_words(shape, literal.array), shape.dims)
 
 
@@ -69,7 +71,7 @@ def _format(element_type: ElementType, array: np.ndarray) -> list[str]:
         flat = np.ascontiguousarray(array).reshape(-1)
         parts = format_all(element_type.component, flat.view(element_type.component.dtype))
         return [f"({re_}, {im})" for re_, im in zip(parts[::2], parts[1::2], strict=True)]
-    if array.size > 1 and _is_splat(array):  # a list of Python's numbers takes six times the memory
+    if _is_splat(array):  # a list of Python's numbers takes six times the memory
         return _format(element_type, array.reshape(-1)[:1]) * array.size
     if element_type.is_float:
         return format_all(element_type, array)
@@ -77,9 +79,18 @@ def _format(element_type: ElementType, array: np.ndarray) -> list[str]:
 
 
 def _is_splat(array: np.ndarray) -> bool:
-    """Whether all elements have the same bits."""
+    """Whether there are several elements, all with the same bits."""
+    if array.size < 2 or array.dtype.kind == "c":
+        return False
     bits = np.ascontiguousarray(array).reshape(-1).view(f"u{array.itemsize}")
     return bool((bits == bits[0]).all())
+
+
+def _equal_rows(word: str, dims: tuple[int, ...]) -> str:
+    """The text of equal elements: of equal rows one is made."""
+    part = word if len(dims) == 1 else _equal_rows(word, dims[1:])
+    text = ", ".join([part] * dims[0])
+    return f"{{ {text} }}" if dims[0] > 1 or len(dims) > 1 else f"{{{text}}}"
 
 
 def _nest(words: list[str], dims: tuple[int, ...]) -> str:

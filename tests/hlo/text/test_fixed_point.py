@@ -97,6 +97,14 @@ def test_equal_elements_print_as_each_of_them_does(name: str) -> None:
             assert print_literal(Literal(row_major(t, 2), pair)) == "{" + ", ".join(alone) + "}"
 
 
+@pytest.mark.parametrize("dims", [(3, 1), (1, 4), (2, 3), (2, 1, 3), (3, 2, 1), (2, 3, 2, 2), (1, 1)])
+def test_equal_rows_print_as_rows_do(dims: tuple[int, ...]) -> None:
+    equal, other = np.full(dims, 7, np.float32), np.full(dims, 7, np.float32)
+    other.reshape(-1)[0] = 8
+    texts = [print_literal(Literal(row_major(types.F32, *dims), array)) for array in (equal, other)]
+    assert texts[0] == texts[1].replace("8", "7")
+
+
 @pytest.mark.parametrize(
     ("dims", "text"), [("0,9000000000,3", "{  }"), ("0,99999999999", "{  }"), ("2,0,99999999999", "{ {  }, {  } }")]
 )
