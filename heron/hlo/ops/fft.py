@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from heron.hlo.ir.op import Attr, AttrKind, Op, Trait, op, reject
-from heron.hlo.ir.shape import Shape
+from heron.hlo.ir.shape import UNBOUNDED, Shape
 from heron.hlo.ir.types import C64, C128, F32, F64
 from heron.hlo.meaning.numeric import precise
 from heron.hlo.ops.rules import array, attr, default, need_arrays
@@ -46,7 +46,10 @@ class Fft(Op):
         dims, want = list(x.dims), lengths
         if kind == "IRFFT":
             want = (*lengths[:-1], lengths[-1] // 2 + 1 if lengths[-1] else 0)
-        if x.dims[x.rank - len(lengths) :] != want and (x.num_elements or kind in ("RFFT", "IRFFT")):
+        is_other = any(
+            d not in (size, UNBOUNDED) for d, size in zip(x.dims[x.rank - len(lengths) :], want, strict=True)
+        )
+        if is_other and (x.num_elements or kind in ("RFFT", "IRFFT")):
             reject(i, f"the operand's last dimensions must be {list(want)}", f"it is {x}")
         if kind == "RFFT":
             dims[-1] = lengths[-1] // 2 + 1 if lengths[-1] else 0
