@@ -22,7 +22,7 @@ ShapeIndex = tuple[int, ...]
 #: the size of a dynamic dimension without a bound, ``?`` in text
 UNBOUNDED = -1
 #: bytes of an array: addresses are signed numbers of 64 bits
-_MOST_BYTES = 2**63 - 1
+MOST_BYTES = 2**63 - 1
 
 
 class Shape:
@@ -230,7 +230,7 @@ def array(
 def _check_size(shape: Shape) -> None:
     """Strides are products of sizes, those of an array without elements too: there sizes of 0 count as 1."""
     size = shape.byte_size or prod([max(1, d) for d in shape.dims]) * shape.element_type.byte_size
-    if size > _MOST_BYTES:
+    if size > MOST_BYTES:
         raise HeronError("HLO007", f"{shape} is too large", why=f"{size:.3g} bytes; the limit is 2**63 - 1")
 
 

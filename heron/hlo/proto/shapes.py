@@ -10,10 +10,10 @@ from heron.hlo.ir import layout as layouts
 from heron.hlo.ir import shape as shapes
 from heron.hlo.ir import types
 from heron.hlo.ir.layout import Layout
-from heron.hlo.ir.shape import BUFFER, UNBOUNDED, Shape
+from heron.hlo.ir.shape import BUFFER, MOST_BYTES, UNBOUNDED, Shape
 from heron.hlo.ir.types import ElementType
 from heron.hlo.proto.schema import MESSAGES, Message
-from heron.hlo.text.shapes import MAX_BYTES, MAX_RANK
+from heron.hlo.text.shapes import MAX_RANK
 
 TUPLE = 13  # PrimitiveType's number for tuples, which is no element type here
 
@@ -150,7 +150,7 @@ def _read_dims(dims: tuple[int, ...], dynamic: tuple[bool, ...], element_type: E
     size = element_type.byte_size
     for n, d in enumerate(dims):
         size *= max(d, 1)
-        if (d < 0 and n not in unbounded) or size > MAX_BYTES or len(dims) > MAX_RANK:
+        if (d < 0 and n not in unbounded) or size > MOST_BYTES or len(dims) > MAX_RANK:
             why = f"dimensions {list(dims[:8])}"
             raise HeronError("PROTO003", f"a shape of {element_type} has impossible dimensions", why=why)
     if dynamic and len(dynamic) != len(dims):

@@ -9,10 +9,9 @@ from heron.hlo.ir import layout as layouts
 from heron.hlo.ir import shape as shapes
 from heron.hlo.ir import types
 from heron.hlo.ir.layout import Layout
-from heron.hlo.ir.shape import Shape
+from heron.hlo.ir.shape import MOST_BYTES, Shape
 from heron.hlo.text.nearest import nearest
 
-MAX_BYTES = 2**63 - 1
 MAX_RANK = 254
 
 _TOKEN = re.compile(r"([a-z]\w*)\s*\[([^\]]*)\]\s*(?:\{([^}]*)\})?")
@@ -83,7 +82,7 @@ def _parse_dims(token: str, inner: str) -> tuple[tuple[int, ...], tuple[bool, ..
             dynamic.append(True)
             continue
         size = int(match[2])
-        if size > MAX_BYTES:
+        if size > MOST_BYTES:
             raise HeronError("TXT013", f"dimension {size} is too large", why="the limit is 2**63 - 1")
         dims.append(size)
         dynamic.append(match[1] is not None)
