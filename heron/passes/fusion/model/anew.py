@@ -109,9 +109,8 @@ class Recomputation:
         """Times that an element of `i` takes longer in a kernel than in vector loops. Two loops are none: over the
         elements of a window, if that is too much code to be written out, and one with a branch for each element."""
         window = max([_window_of(r) for r in readers], default=1)
-        if window > 1 and (self.code_of(i) + self.code_below(i)) * window > _MOST_WRITTEN_OUT:
-            return max(group.slower, 2 * LANES)
-        return max(group.slower, 2 * LANES) if group.branches else group.slower
+        is_long = window > 1 and (self.code_of(i) + self.code_below(i)) * window > _MOST_WRITTEN_OUT
+        return max(group.slower, 2 * LANES) if is_long or group.branches else group.slower
 
     def repeated(self, i: Instruction, counts: Counts, readers: Readers) -> float:
         """The cost, in bytes, of computing elements of `i` more than once, with all that they are computed from."""
@@ -130,7 +129,8 @@ class Recomputation:
         made of.
 
         Loops over few elements are written out, and LLVM computes once what several places of a kernel ask for. It
-        does not where a gather chooses the element, nor for several kernels. Several larger ones may still become one.
+        does not where a gather chooses the element, nor for several kernels. Larger kernels may still be joined to one:
+        of those, only the elements count that one of them computes several times.
         """
         size = i.shape.num_elements
         if not self._machine.vectors or not 1 < size <= _CACHED or reindexes(i) or reads_part(i) or self.is_nothing(i):
