@@ -31,7 +31,8 @@ class WhileLoopInvariantCodeMotion(Pass):
     ``size_inflation_ratio`` times the bytes of what it is computed from. Where a function such as exp is computed, its
     result may have ``function_inflation_ratio`` times these bytes, as long as it has at most ``most_bytes``.
     Broadcasts, reshapes, slices and the like are no work: they go out only as part of what is. Side effects,
-    collectives and what control edges order stay.
+    collectives and what control edges order stay. The condition runs at least once, so its work goes out too where
+    arrays are read: numbers computed from numbers are left to while-condition-to-body.
 
     body {
       s = (s32[], f32[4], f32[4]) parameter(0)
@@ -95,35 +96,40 @@ class WhileLoopInvariantCodeMotion(Pass):
         for c in module.post_order():  # inner loops before those around them
             for i in c.instructions:
                 if i.opcode == "while" and i.parent is c and is_plain(i) and trip_count(i, most=1) not in (0, 1):
-                    changed |= self._hoist(i, ctx)
+                    changed |= self._hoist(i, i.body, ctx)
+                    changed |= self._hoist(i, i.condition, ctx)
         return changed
 
-    def _hoist(self, loop: Instruction, ctx: PassContext) -> bool:
-        invariant, stays = self._invariant(loop.body, invariant_elements(loop))
-        found = _carried(loop.body, invariant, stays)
+    def _hoist(self, loop: Instruction, c: Computation, ctx: PassContext) -> bool:
+        """Move what is invariant in `c`, the body or the condition of the loop."""
+        invariant, stays = self._invariant(c, invariant_elements(loop))
+        found = _carried(c, invariant, stays)
+        if c is loop.condition:
+            found = [i for i in found if _reads_array(i)]
         if not found:
             return False
         for i in found:
             ctx.decide(True, "computed alike in every round, now once", subject=i.name, object=loop.name)
         own = own_computations(loop)
         found = [own[i] for i in found]
-        outside = _Outside(loop)
+        home = found[0].parent
+        assert home is not None
+        outside = _Outside(loop, home)
         first = len(loop.shape.tuple_shapes or ())
         add_elements(loop, [outside.of(i) for i in found])
         for n, i in enumerate(found, first):
-            loop.body.replace(i, part_of(loop.body.parameters[0], (n,)))
+            home.replace(i, part_of(home.parameters[0], (n,)))
         return True
 
-    def _invariant(self, body: Computation, elements: list[int]) -> tuple[set[Instruction], set[Instruction]]:
+    def _invariant(self, c: Computation, elements: list[int]) -> tuple[set[Instruction], set[Instruction]]:
         """The instructions that may move before the loop: invariant, and not much larger than what they are computed
         from; those among them that only move with what needs them."""
-        state = body.parameters[0]
-        read = reads(state) or {}
+        read = reads(c.parameters[0]) or {}
         found = {i for n in elements for i in read.get(n, ())}
         sources: dict[Instruction, frozenset[Instruction]] = {i: frozenset((i,)) for i in found}
         functions, stays = set[Instruction](), set[Instruction]()
-        for i in body.post_order():
-            if i in found or i is body.root or not all(o in found for o in i.operands) or not is_movable(i):
+        for i in c.post_order():
+            if i in found or i is c.root or not all(o in found for o in i.operands) or not is_movable(i):
                 continue
             needs = frozenset((i,)) if i.opcode == "constant" else frozenset().union(*(sources[o] for o in i.operands))
             if calls_function(i) or any(o in functions for o in i.operands):
@@ -144,10 +150,10 @@ def _bytes(shape: Shape) -> int:
     return sum(s.byte_size for _, s in shape.leaves())
 
 
-def _carried(body: Computation, invariant: set[Instruction], stays: set[Instruction]) -> list[Instruction]:
-    """The work among `invariant` whose results the rest of the body needs, straight or behind what `stays`."""
+def _carried(c: Computation, invariant: set[Instruction], stays: set[Instruction]) -> list[Instruction]:
+    """The work among `invariant` whose results the rest of `c` needs, straight or behind what `stays`."""
     needed: dict[Instruction, None] = {}
-    work = [o for i in body.instructions if i not in invariant for o in i.operands if o in invariant]
+    work = [o for i in c.instructions if i not in invariant for o in i.operands if o in invariant]
     seen: set[Instruction] = set()
     while work:
         i = work.pop()
@@ -158,16 +164,30 @@ def _carried(body: Computation, invariant: set[Instruction], stays: set[Instruct
             work += [o for o in i.operands if o in invariant]
         else:
             needed[i] = None
-    return [i for i in body.instructions if i in needed]
+    return [i for i in c.instructions if i in needed]
+
+
+def _reads_array(i: Instruction) -> bool:
+    """Whether anything that `i` is computed from is more than one number."""
+    seen, work = {i}, [i]
+    while work:
+        for o in work.pop().operands:
+            if o.opcode == "parameter" or o in seen:
+                continue
+            if not o.shape.is_scalar:
+                return True
+            seen.add(o)
+            work.append(o)
+    return False
 
 
 class _Outside:
-    """Copies of a body's instructions before the loop."""
+    """Copies of the instructions of a loop's body or condition before the loop."""
 
-    def __init__(self, loop: Instruction) -> None:
+    def __init__(self, loop: Instruction, c: Computation) -> None:
         assert loop.parent is not None
         self.caller, self.init = loop.parent, loop.operands[0]
-        self.state = loop.body.parameters[0]
+        self.state = c.parameters[0]
         self.copies: dict[Instruction, Instruction] = {}
 
     def of(self, i: Instruction) -> Instruction:

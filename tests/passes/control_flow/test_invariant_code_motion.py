@@ -187,3 +187,73 @@ def test_a_body_that_others_run_too_is_copied() -> None:
 def _run(module: Module) -> bool:
     verify(module)
     return PassContext(Options(check="values")).run_pass(registry.get("while-loop-invariant-code-motion"), module)
+
+
+CONDITION = """
+HloModule m
+
+add { a = f32[] parameter(0) b = f32[] parameter(1) ROOT s = f32[] add(a, b) }
+
+body {
+  s = (f32[], f32[4], f32[4]) parameter(0)
+  n = f32[] get-tuple-element(s), index=0
+  two = f32[] constant(2)
+  next = f32[] multiply(n, two)
+  k = f32[4] get-tuple-element(s), index=1
+  v = f32[4] get-tuple-element(s), index=2
+  w = f32[4] add(v, k)
+  ROOT t = (f32[], f32[4], f32[4]) tuple(next, k, w)
+}
+
+condition {
+  s = (f32[], f32[4], f32[4]) parameter(0)
+  n = f32[] get-tuple-element(s), index=0
+  k = f32[4] get-tuple-element(s), index=1
+  v = f32[4] get-tuple-element(s), index=2
+  zero = f32[] constant(0)
+  HERE
+  ROOT c = pred[] compare(n, limit), direction=LT
+}
+
+ENTRY main {
+  a = f32[] parameter(0)
+  x = f32[4] parameter(1)
+  y = f32[4] parameter(2)
+  init = (f32[], f32[4], f32[4]) tuple(a, x, y)
+  loop = (f32[], f32[4], f32[4]) while(init), condition=condition, body=body
+  MORE
+}
+"""
+_ONE, _TWO = "ROOT r = f32[4] get-tuple-element(loop), index=2", "other = (f32[], f32[4], f32[4]) while(init), "
+
+
+@pytest.mark.parametrize(
+    ("limit", "gone"),
+    [
+        # an array that no round changes: the sum goes, the product with it
+        ("q = f32[4] multiply(k, k) limit = f32[] reduce(q, zero), dimensions={0}, to_apply=add", 2),
+        # a part of the limit changes: the other part goes
+        (
+            """q = f32[] reduce(k, zero), dimensions={0}, to_apply=add
+            p = f32[] reduce(v, zero), dimensions={0}, to_apply=add limit = f32[] add(p, q)""",
+            1,
+        ),
+        ("limit = f32[] reduce(v, zero), dimensions={0}, to_apply=add", 0),
+        # numbers computed from numbers are no kernel
+        ("half = f32[] constant(0.5) limit = f32[] exponential(half)", 0),
+    ],
+)
+@pytest.mark.parametrize("shared", [False, True])
+def test_out_of_the_condition(limit: str, gone: int, shared: bool) -> None:
+    more = _ONE
+    if shared:
+        more = (
+            _TWO
+            + """condition=condition, body=body
+          ROOT r = ((f32[], f32[4], f32[4]), (f32[], f32[4], f32[4])) tuple(loop, other)"""
+        )
+    module = parse(CONDITION.replace("HERE", limit).replace("MORE", more))
+    assert _run(module) == bool(gone)
+    names = {"parameter", "constant", "tuple", "while", "get-tuple-element"}
+    moved = [i.opcode for i in module.entry.instructions if i.opcode not in names]
+    assert len(moved) == gone * (2 if shared else 1)
