@@ -10,6 +10,7 @@ from typing import Any
 
 from heron.errors import HeronError
 from heron.pjrt import jax_name
+from heron.pjrt.c_api import ending
 from heron.pjrt.compile_options import CALLBACKS
 from heron.runtime.host.callbacks import Filed
 
@@ -30,6 +31,8 @@ def install() -> None:
             return compile_any(backend, module, devices, options, host_callbacks)
         if _forked:
             raise _in_a_child()
+        if ending.is_closed():
+            ending.watch()
         # functions go by number, since those of jaxlib's own are for its CPU alone
         with _with_numbers(options, [Filed(f, _Context()) for f in host_callbacks]):
             if isinstance(backend, _jax.CompileOnlyPyClient):

@@ -183,3 +183,21 @@ look("after")
 assert answers["after"] and not looks("a thread after")
 """
     )
+
+
+def test_a_process_that_ran_its_exit_functions_goes_on() -> None:
+    """As tests of such functions do. JAX drops its devices then, and asks for a client again."""
+    run(
+        _HEAD
+        + """
+import atexit
+
+for _ in range(2):
+    assert small(jnp.ones(3))[0] == 2
+    slow(jnp.ones(1000))  # under way
+    atexit._run_exitfuncs()
+assert jax.jit(lambda x: x * 3 - 1)(jnp.ones(3))[0] == 2
+assert float(large(jnp.ones((300, 300)))) == 90000
+""",
+        fresh=True,
+    )

@@ -19,23 +19,41 @@ from heron.pjrt.c_api import native
 _PATIENCE = 2.0
 
 
-@once
 def watch() -> None:
-    """Close the entry points when Python begins to end, after whatever is registered with `atexit` later than this."""
-    last, inside = _word("heron_ending"), _word("heron_counting")
+    """Close the entry points when Python begins to end, after whatever is registered with `atexit` later than this.
 
-    def close() -> None:
-        last.value = threading.get_ident()
-        until = time.monotonic() + _PATIENCE
-        while inside.value > 0 and time.monotonic() < until:
-            time.sleep(0.0005)  # lets go of the lock
+    A process that asks for a client, or compiles, goes on: one that ran its `atexit` functions itself, as tests of such
+    functions do, finds the entry points open again.
+    """
+    _words()[0].value = 0
+    atexit.unregister(_close)
+    atexit.register(_close)
+
+
+def is_closed() -> bool:
+    """Whether the process has run its `atexit` functions."""
+    return bool(_words()[0].value)
+
+
+def _close() -> None:
+    last, inside = _words()
+    last.value = threading.get_ident()
+    until = time.monotonic() + _PATIENCE
+    while inside.value > 0 and time.monotonic() < until:
+        time.sleep(0.0005)  # lets go of the lock
+
+
+@once
+def _words() -> tuple[ctypes.c_int64, ctypes.c_int64]:
+    """The thread that may still come in, 0 while all may, and how many threads are inside."""
+    last, inside = _word("heron_ending"), _word("heron_counting")
 
     def forked() -> None:
         """Threads that were inside stayed in the parent."""
         last.value = inside.value = 0
 
-    atexit.register(close)
     os.register_at_fork(after_in_child=forked)
+    return last, inside
 
 
 def _word(name: str) -> ctypes.c_int64:
