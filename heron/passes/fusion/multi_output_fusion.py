@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Container, Mapping
+from dataclasses import field
 from math import prod
 
 from heron.analysis.cost.code_size import code_limit
@@ -110,6 +111,9 @@ class _Joiner:
     spaces: dict[Instruction, IterationSpace]
     limits: MultiOutputFusion
     ctx: PassContext
+    #: pairs of clusters that are not joined as they are, with the kernels in each: where many kernels read the same
+    #: arrays, most pairs come again
+    refused: set[tuple[Cluster, int, Cluster, int]] = field(default_factory=set)
 
     def consider_readers(self, value: Instruction, depth: Mapping[Instruction, int]) -> None:
         """Join kernels that read a value, each with one of the 16 before it, unless they run far apart (`depth`)."""
@@ -126,6 +130,9 @@ class _Joiner:
         one, two = self.clusters.of[a], self.clusters.of[b]
         if one is two:
             return True
+        pair = one, len(one.nodes), two, len(two.nodes)
+        if pair in self.refused:
+            return False
         space = together(self.space(one), self.space(two))
         if space is None:
             return False
@@ -134,6 +141,8 @@ class _Joiner:
         if not why_not:
             after -= bytes_of(one.inputs.keys() & two.inputs.keys())
             self.clusters.join(a, b)
+        else:
+            self.refused.add(pair)
         ok, why = not why_not, why_not or why
         self.ctx.decide(ok, why, subject=a.name, object=b.name, cost_before=before, cost_after=after)
         return ok
@@ -147,6 +156,11 @@ class _Joiner:
 
     def _against(self, a: Instruction, b: Instruction, one: Cluster, two: Cluster, space: IterationSpace) -> str:
         """The obstacle to fusing the pair; empty if there is none."""
+        inputs = len(one.inputs) + len(two.inputs) + len(one.nodes) + len(two.nodes)
+        if inputs > self.limits.max_inputs:  # unless both read the same
+            inputs -= len(one.inputs.keys() & two.inputs.keys())
+        if inputs > self.limits.max_inputs:
+            return f"the kernel would have {inputs} inputs and outputs, more than {self.limits.max_inputs}"
         again = computed_again(one, two, self.spaces)
         if again is not None:
             return f"'{again.name}' would be computed again for each element that reads it"
@@ -155,11 +169,6 @@ class _Joiner:
                 return "a concatenation has a loop for each operand, a reduction has one"
         if space.reduced and not self._has_form(one, two, space):
             return "the reductions and the loops do not fit into one walk"
-        inputs = len(one.inputs) + len(two.inputs) + len(one.nodes) + len(two.nodes)
-        if inputs > self.limits.max_inputs:  # unless both read the same
-            inputs -= len(one.inputs.keys() & two.inputs.keys())
-        if inputs > self.limits.max_inputs:
-            return f"the kernel would have {inputs} inputs and outputs, more than {self.limits.max_inputs}"
         if one.instructions + two.instructions > self.limits.max_instructions:
             return f"the kernel would have more than {self.limits.max_instructions} instructions"
         if one.code + two.code > self.clusters.limit.most:
