@@ -121,6 +121,24 @@ def test_boundaries_and_provided_values() -> None:
     assert [i.opcode for i in p.entries[0].instructions] == ["tanh"] and p.entries[0].parameters == []
 
 
+ONE = (
+    "a = f32[1] tanh(x)\n b = f32[] reshape(a)\n c = f32[] sine(b)\n d = f32[1] reshape(c)\n ROOT r = f32[1] add(d, a)"
+)
+
+
+def test_the_one_place_of_one_element_is_one_place() -> None:
+    assert called(cut(["f32[1]"], "x = f32[1] exponential(p0)\n " + ONE)) == {"entry": []}
+
+
+def test_functions_read_no_provided_value() -> None:
+    """It is there in the emitter's own loops only."""
+    body = "x = f32[6] exponential(p0)\n a = f32[6] tanh(x)\n v = f32[6] reverse(a), dimensions={0}\n"
+    root = as_fusion(root_fusion(source(["f32[6]"], body + " ROOT r = f32[6] add(a, v)"))).roots[0]
+    a = root.operands[0]
+    assert calls(partition([root])) == {"entry": ["a"], "a": []}
+    assert called(partition([root], provided=[a.operands[0]])) == {"entry": []}
+
+
 @pytest.mark.parametrize("depth", [3000])
 def test_long_chains(depth: int) -> None:
     lines = ["x0 = f32[4] exponential(p0)"] + [f"x{n} = f32[4] sine(x{n - 1})" for n in range(1, depth)]

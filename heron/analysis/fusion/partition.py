@@ -17,7 +17,7 @@ from collections.abc import Collection, Iterable, Sequence
 from dataclasses import field
 from typing import TypeAlias
 
-from heron.analysis.indexing.expr import Const, Dim, Expr, dims
+from heron.analysis.indexing.expr import Const, Dim, Expr
 from heron.analysis.indexing.hlo_maps import moves_elements, operand_index
 from heron.analysis.indexing.simplify import simplifier
 from heron.hlo.facts import has_start_operands, having, is_expensive, is_tuple_op, opcodes
@@ -89,16 +89,17 @@ def partition(
     accesses: dict[Instruction, list[Access]] = {i: [] for i in order}
     for root in roots:
         sizes = index_sizes(root.shape)
-        _add(accesses, root, (("entry", sizes), dims(len(sizes))))
+        _add(accesses, root, (("entry", sizes), own_index(sizes)))
+    in_line = _readers(order, provided)
     functions: dict[Instruction, Function] = {}
     for i in reversed(order):
         found = accesses[i]
         if i in provided or i in cheap:
             continue
-        if i in boundaries or (_is_shared(found) and not _only_moves(i)):
+        if i in boundaries or (_is_shared(found) and not _only_moves(i) and i not in in_line):
             sizes = index_sizes(i.shape)
             functions[i] = Function("", i, sizes)
-            found = [((i, sizes), dims(len(sizes)))]
+            found = [((i, sizes), own_index(sizes))]
         for space, index in found:
             for n, operand in enumerate(i.operands):
                 for access in _operand_accesses(i, n, space, index):
@@ -123,6 +124,20 @@ def index_sizes(shape: Shape) -> tuple[int, ...]:
             return ()
         shape = shape.tuple_shapes[0]
     return shape.dims
+
+
+def own_index(sizes: Sequence[int]) -> tuple[Expr, ...]:
+    """The index at which loops over these sizes stand. It is 0 where a loop has one step, as after a reshape."""
+    return tuple(Const(0) if size == 1 else Dim(d) for d, size in enumerate(sizes))
+
+
+def _readers(order: Sequence[Instruction], provided: Collection[Instruction]) -> set[Instruction]:
+    """The instructions that provided values flow into; these values are there in the emitter's own loops only."""
+    found: set[Instruction] = set()
+    for i in order if provided else ():
+        if i not in provided and any(o in provided or o in found for o in i.operands):
+            found.add(i)
+    return found
 
 
 def _add(accesses: dict[Instruction, list[Access]], i: Instruction, access: Access) -> None:
@@ -169,10 +184,10 @@ def _operand_accesses(i: Instruction, n: int, space: object, index: tuple[Expr, 
     sizes = index_sizes(operand.shape)
     own = ((i, n), sizes)
     if i.opcode == "gather" and n == 1 and len(i.start_index_map) > 1:  # one read for each part of the index vector
-        return [(own, dims(len(sizes))), (own, _AGAIN)]
+        return [(own, own_index(sizes)), (own, _AGAIN)]
     if n and i.opcode == "call":
-        return [(own, dims(len(sizes))), (own, _AGAIN)]
-    return [(own, tuple(Dim(d) for d in range(len(sizes))))]
+        return [(own, own_index(sizes)), (own, _AGAIN)]
+    return [(own, own_index(sizes))]
 
 
 #: ops that read their scalar operands where they stand themselves, outside any region they open

@@ -11,10 +11,10 @@ from math import prod
 
 from heron.analysis.fusion.fusion import Fusion, row_major
 from heron.analysis.fusion.loop_space import contiguous_runs
-from heron.analysis.fusion.partition import Partition, partition
+from heron.analysis.fusion.partition import Partition, own_index, partition
 from heron.analysis.fusion.reduce_order import in_any_order
 from heron.analysis.fusion.reduction import arrays_of
-from heron.analysis.indexing.expr import Const, Dim, dims
+from heron.analysis.indexing.expr import dims
 from heron.hlo.facts import is_leaf
 from heron.hlo.ir.instruction import Instruction
 from heron.hlo.ir.op import Trait
@@ -105,13 +105,8 @@ def _same_rows(reduces: Sequence[Instruction]) -> bool:
 
 def _by_rows(i: Instruction, rows: tuple[int, ...], cut: Partition) -> bool:
     """Whether a reduction is read in the kernel's own loops alone, and there for the row they are at."""
-    wanted = [{Dim(d), Const(0)} if size == 1 else {Dim(d)} for d, size in enumerate(rows)]
-    return all(
-        isinstance(space, tuple)
-        and space[0] == "entry"
-        and all(e in allowed for e, allowed in zip(index, wanted, strict=True))
-        for space, index in cut.accesses[i]
-    )
+    own = own_index(rows)
+    return all(isinstance(space, tuple) and space[0] == "entry" and index == own for space, index in cut.accesses[i])
 
 
 def _needed(fusion: Fusion, wide: Sequence[int], reduces: Sequence[Instruction]) -> bool:
