@@ -16,6 +16,7 @@ x = np.linspace(-1, 2, 12, dtype=np.float32).reshape(3, 4)
 NAMES = """
 [device] = jax.devices()
 assert jax.default_backend() == device.platform == "cpu" and str(device) == "cpu:0"
+assert repr(device) == "CpuDevice(id=0)"
 assert "heron" in device.device_kind and "heron" in device.client.platform_version
 assert jax.devices("cpu") == jax.devices("heron") == [device]
 assert jax.jit(lambda x: x + 1)(x).devices() == {device}

@@ -44,7 +44,7 @@ GETTERS: dict[str, tuple[str, type[handles.Cell], tuple[tuple[str, str], ...]]] 
     ),
     "PJRT_DeviceDescription_ToString": (
         *("device_description", _DESCRIPTION),
-        (("text", "to_string"), ("text_size", "to_string_size")),
+        (("printed", "to_string"), ("printed_size", "to_string_size")),
     ),
     "PJRT_Device_GetDescription": ("device", _DEVICE, (("description", "device_description"),)),
     "PJRT_Device_IsAddressable": ("device", _DEVICE, (("is_addressable", "is_addressable"),)),

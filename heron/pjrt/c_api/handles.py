@@ -80,7 +80,8 @@ class PlanCell(Cell):
 class DescriptionCell(Cell):
     _fields_ = [
         *(("id", _I32), ("process_index", _I32), ("kind", _PTR), ("kind_size", _I64)),
-        *(("text", _PTR), ("text_size", _I64), ("attributes", _PTR), ("num_attributes", _I64)),
+        *(("text", _PTR), ("text_size", _I64), ("printed", _PTR), ("printed_size", _I64)),
+        *(("attributes", _PTR), ("num_attributes", _I64)),
     ]
 
 

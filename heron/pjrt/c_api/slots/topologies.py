@@ -40,9 +40,12 @@ def describe(topology: Topology) -> list[Handle]:
     for n in topology.device_ids:
         kind, kind_at, kind_size = handles.text(topology.device_kind)
         text, text_at, text_size = handles.text(f"{topology.platform}:{n}")
+        # as JAX's own devices are printed
+        printed, printed_at, printed_size = handles.text(f"{topology.platform.capitalize()}Device(id={n})")
         keep, attributes, count = named_values({"target": topology.target})
-        cell = DescriptionCell(n, topology.process_of(n), kind_at, kind_size, text_at, text_size, attributes, count)
-        made.append(handles.new(topology, cell, kind, text, keep))
+        texts = (kind_at, kind_size, text_at, text_size, printed_at, printed_size)
+        cell = DescriptionCell(n, topology.process_of(n), *texts, attributes, count)
+        made.append(handles.new(topology, cell, kind, text, printed, keep))
     return made
 
 
