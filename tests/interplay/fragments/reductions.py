@@ -118,8 +118,23 @@ FRAGMENTS = [
     F("normalize", "f32[n,4]", lambda x: x * lax.rsqrt(jnp.sum(x * x, 1, keepdims=True) + 0.1)),
     F("sum_and_max", "f32[n,6]", lambda x: (x.sum(1), x.max(1), (x * x).sum(1))),
     F("transpose_sum", "f32[n,3,5]", lambda x: x.transpose(2, 0, 1).sum(0)),
+    # one element, now a number, now an array of it: as steps of solvers of one unknown
+    F("one_step", "f32[n]; f32[1]; f32[]", lambda x, a, b: _step(a - x.sum().reshape(1), b)),
+    F("one_largest", "s32[n,1]", lambda x: _squared(x.max(0)), exact=True),
+    F("one_row", "f32[1,n]", lambda x: _squared(jnp.sqrt((x * x).sum(1, keepdims=True)))),
+    F("one_column", "f32[n,1] positive", lambda x: _step(x.min(0), x.max()) + x[0] * x.mean()),
     F("sum_of_halves", "f32[2*n]", lambda x: x[: x.size // 2].sum() - x[x.size // 2 :].sum()),
 ]
+
+
+def _step(d, most):
+    back = jnp.where(jnp.abs(d) > 0.5, d, 2 * d)
+    return jnp.minimum(back.reshape(()), most).reshape(d.shape) * d - back
+
+
+def _squared(r):
+    one = r.reshape(())
+    return jnp.where(one > 1, -one, one).reshape(r.shape) * r + jnp.abs(r)
 
 
 def _larger(a, b):
