@@ -165,7 +165,7 @@ def _moves(
     moves = [Move(f.index, find(f.source), find(f.target)) for f in flows]
     copies: dict[ShapeIndex, Instruction] = {}
     saved: dict[ShapeIndex, Instruction] = {}
-    done: list[tuple[Move, Instruction]] = []
+    done: dict[object, list[Instruction]] = {}  # the copies so far, by the place they read
     for move, spill in sequence(moves):
         source = saved.get(move.key, sources[move.key])
         copy = _another(source)
@@ -177,10 +177,8 @@ def _moves(
             for reader in last_readers(plan, targets[move.key], tick, home):
                 if reader is not at:
                     edges.append((reader, copy))
-            for earlier, instruction in done:
-                if earlier.source is move.target:
-                    edges.append((instruction, copy))
-        done.append((move, copy))
+            edges += [(earlier, copy) for earlier in done.get(move.target, ())]
+        done.setdefault(move.source, []).append(copy)
     return copies
 
 

@@ -28,6 +28,14 @@ def test_all_read_before_any_writes(targets: list[str], sources: list[str]) -> N
     assert run(moves, start) == wanted
 
 
+def test_a_move_goes_as_soon_as_nobody_reads_its_target() -> None:
+    """The first of those that may, in the order given; a move to its own place is no obstacle to itself."""
+    moves = [Move("1", "a", "b"), Move("2", "b", "c"), Move("3", "d", "d"), Move("4", "c", "e"), Move("5", "x", "y")]
+    assert [(m.key, spill) for m, spill in sequence(moves)] == [(k, False) for k in "34215"]
+    many = [Move(n, n, n + 1) for n in range(20_000)]
+    assert [m.key for m, _ in sequence(many)] == list(reversed(range(20_000)))
+
+
 def test_one_spill_a_ring() -> None:
     rings = [Move("1", "a", "b"), Move("2", "b", "a"), Move("3", "c", "d"), Move("4", "d", "c")]
     assert sum(spill for _, spill in sequence(rings)) == 2

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Hashable
+from heapq import heappop, heappush
 from typing import Any
 
 from heron.records import dataclass
@@ -24,16 +26,36 @@ def sequence(moves: list[Move]) -> list[tuple[Move, bool]]:
     as a swap needs three copies.
     """
     order: list[tuple[Move, bool]] = []
-    waiting = list(moves)
-    saved: set[int] = set()
-    while waiting:
-        ready = [
-            m for m in waiting if not any(o is not m and o.source == m.target and id(o) not in saved for o in waiting)
-        ]
-        if not ready:
-            order.append((waiting[0], True))
-            saved.add(id(waiting[0]))
-            continue
-        order += [(m, False) for m in ready[:1]]
-        waiting.remove(ready[0])
+    readers = Counter(m.source for m in moves)  # that still have to read a place
+    writers: dict[Hashable, list[int]] = {}
+    for n, m in enumerate(moves):
+        writers.setdefault(m.target, []).append(n)
+    done, saved = set[int](), set[int]()
+
+    def is_ready(n: int) -> bool:
+        m = moves[n]
+        return readers[m.target] == (m.source == m.target and n not in saved)
+
+    def has_read(n: int) -> None:
+        place = moves[n].source
+        readers[place] -= 1
+        for other in writers.get(place, ()):
+            if is_ready(other):
+                heappush(ready, other)
+
+    ready = [n for n in range(len(moves)) if is_ready(n)]
+    for first in range(len(moves)):
+        while first not in done:
+            if not ready:
+                order.append((moves[first], True))
+                saved.add(first)
+                has_read(first)
+                continue
+            n = heappop(ready)
+            if n in done:
+                continue
+            order.append((moves[n], False))
+            done.add(n)
+            if n not in saved:
+                has_read(n)
     return order
