@@ -82,6 +82,18 @@ def _concatenate(n: int) -> Program:
     return lambda a: jnp.concatenate([jnp.roll(a, j) * j for j in range(n)]), _arrays((257,))
 
 
+def _stack(n: int) -> Program:
+    import jax.numpy as jnp
+
+    return lambda *numbers: jnp.stack(numbers), _arrays(*[()] * n)
+
+
+def _carried(n: int) -> Program:
+    from jax import lax
+
+    return lambda *state: lax.fori_loop(0, 5, lambda i, s: tuple(x * 0.9 + i for x in s), state), _arrays(*[(4, 4)] * n)
+
+
 def _switch(n: int) -> Program:
     import jax.numpy as jnp
     import numpy as np
@@ -122,6 +134,8 @@ SERIES: dict[str, tuple[Callable[[int], Program], tuple[int, ...]]] = {
     "associative scan of 4^n": (_scan, (2, 3, 4, 5, 6)),
     "layers": (_mlp, (16, 32, 64, 128)),
     "concatenated pieces": (_concatenate, (16, 32, 64, 128)),
+    "stacked numbers": (_stack, (250, 1000, 4000)),
+    "arrays that a loop carries": (_carried, (100, 200, 400, 800)),
     "branches of a switch": (_switch, (8, 16, 32, 64)),
     "reductions in a row": (_reductions, (8, 16, 32, 64)),
     "scatters in a row": (_scatters, (8, 16, 32, 64)),

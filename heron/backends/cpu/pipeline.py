@@ -123,6 +123,8 @@ def fuse() -> Pipeline:
     return Pipeline(
         "fused",
         [
+            # LLVM takes time with the square of a kernel's parameters: half a second for 500 of them
+            Late("simplify.variadic_op_splitter", {"concatenate"}, most=256),
             InstructionFusion(),
             Dce(),
             # while slices are kernels by themselves; larger products may be done in blocks first

@@ -98,9 +98,9 @@ def _regions(c: Computation) -> list[_Region]:
     of: dict[Instruction, _Region] = {}
     work = [user for i in c.instructions if i.opcode in _MOVES for user in i.users]
     for i in work:  # grows: what could not come along is looked at again once an operand of its does
-        heads = [o for o in i.operands if o in of or o.opcode in _MOVES]
         if i in of or not _may_move(i):
             continue
+        heads = [o for o in i.operands if o in of or o.opcode in _MOVES]
         like = of[heads[0]].like if heads[0] in of else heads[0]
         if not all(_comes_along(o, like, of) for o in i.operands):
             continue

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import numpy as np
 import pytest
 
 import heron
@@ -30,3 +31,17 @@ def test_no_piece_for_each_element(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(concatenate, "range", noted, raising=False)
     assert "concatenate" in Compilation(heron.parse(JOINED), get("cpu"), Options(), Trace()).text("mlir")
     assert 0 < len(made) < 100
+
+
+@pytest.mark.parametrize("target", ["cpu", "sim:sm_90"])
+def test_no_kernel_of_any_number_of_parameters(target: str) -> None:
+    """The compile of one takes time with the square of their number, and a GPU has no room for so many."""
+    count = 700
+    rows = "".join(f"p{n} = s32[] parameter({n}) r{n} = s32[1] reshape(p{n})\n" for n in range(count))
+    joined = f"ROOT c = s32[{count}] concatenate({', '.join(f'r{n}' for n in range(count))}), dimensions={{0}}"
+    text = f"HloModule m\nENTRY e {{ {rows} {joined} }}"
+    compilation = Compilation(heron.parse(text), get(target), Options(), Trace())
+    joins = [line for line in compilation.text("fused").splitlines() if " concatenate(" in line]
+    assert len(joins) > 2 and all(line.count("%") <= 257 for line in joins)
+    (got,) = heron.compile(text, target=target).run([np.int32(n * n) for n in range(count)])
+    np.testing.assert_array_equal(got, np.arange(count) ** 2)
