@@ -50,4 +50,4 @@ def available() -> int | None:
 
 
 def _parameters(module: Module) -> int:
-    return sum(leaf.byte_size for p in module.entry.parameters for _, leaf in p.shape.leaves())
+    return sum(p.shape.total_bytes for p in module.entry.parameters)

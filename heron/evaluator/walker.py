@@ -281,7 +281,7 @@ def _assemble(shape: Shape, supply: Any) -> Value:
 
 
 def _no_memory(i: Instruction, error: MemoryError) -> HeronError:
-    size = sum(leaf.byte_size for _, leaf in i.shape.leaves() if leaf.is_array)
+    size = i.shape.total_bytes
     what, hint = f"no memory for the value of '{i.name}': {size:,} bytes", "evaluate it at smaller sizes, or compile it"
     return HeronError("RUN010", what, where=str(i), why=str(error) or None, hint=hint)
 

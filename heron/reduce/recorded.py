@@ -59,7 +59,7 @@ class Recorded:
 
     def _evaluated(self) -> dict[str, list[np.ndarray]]:
         found: dict[str, list[np.ndarray]] = {}
-        if sum(s.byte_size for i in self._module.instructions() for _, s in i.shape.leaves()) > MAX_BYTES:
+        if sum(i.shape.total_bytes for i in self._module.instructions()) > MAX_BYTES:
             return found
 
         end = time.monotonic() + MAX_SECONDS

@@ -11,10 +11,10 @@ def bytes_read(i: Instruction) -> int:
     """Bytes of operands read when `i` runs as one kernel: each distinct operand once, of slices only what is used."""
     if i.opcode == "fusion":
         return sum(_parameter_bytes(p) for p in i.attrs["calls"].parameters)
-    total = sum(_size(o) for o in dict.fromkeys(i.operands))
+    total = sum(o.shape.total_bytes for o in dict.fromkeys(i.operands))
     if reads_part(i):
-        total += min(0, _size(i) - _size(i.operands[0]))
-    return total - sum(_size(o) for o in updated_operands(i))
+        total += min(0, i.shape.total_bytes - i.operands[0].shape.total_bytes)
+    return total - sum(o.shape.total_bytes for o in updated_operands(i))
 
 
 def bytes_written(i: Instruction) -> int:
@@ -22,22 +22,18 @@ def bytes_written(i: Instruction) -> int:
     total = 0
     for part in root_parts(i.attrs["calls"]) if i.opcode == "fusion" else parts_of(i):
         if part.opcode == "dynamic-update-slice":
-            total += _size(part.operands[1])
+            total += part.operands[1].shape.total_bytes
         elif part.opcode == "scatter" and not (i.opcode == "fusion" and updated_parameter(part) is None):
-            total += sum(_size(o) for o in part.operands[len(part.operands) // 2 + 1 :])
+            total += sum(o.shape.total_bytes for o in part.operands[len(part.operands) // 2 + 1 :])
         else:
-            total += _size(part)
+            total += part.shape.total_bytes
     return total
 
 
 def _parameter_bytes(p: Instruction) -> int:
     """Of a fusion's parameter: all of it, or what its users pick out when all of them pick."""
     if p.users and all(reads_part(u) and u.operands[0] is p for u in p.users):
-        return min(_size(p), sum(_size(u) for u in p.users))
+        return min(p.shape.total_bytes, sum(u.shape.total_bytes for u in p.users))
     if all(updates_operand(u) and u.operands[0] is p for u in p.users):
         return 0
-    return _size(p)
-
-
-def _size(i: Instruction) -> int:
-    return sum(s.byte_size for _, s in i.shape.leaves())
+    return p.shape.total_bytes

@@ -31,7 +31,7 @@ class Shape:
     ``dims``: sizes, outermost first. ``layout`` is None when unspecified. ``dynamic`` marks bounded dynamic dimensions
     (``<=N``) and unbounded ones, whose size is `UNBOUNDED` and which programs can only be carried with.
     ``tuple_shapes`` is None unless this is a tuple. ``content`` is None unless this is a buffer, ``b(f32[2])``: memory
-    for such an array, which ops write into.
+    for such an array, which ops write into. ``byte_size``: of an array; ``total_bytes``: of all arrays within a tuple.
     """
 
     __slots__ = (
@@ -47,6 +47,7 @@ class Shape:
         "is_unbounded",
         "num_elements",
         "byte_size",
+        "total_bytes",
         "_bare",
         "text",
         "__weakref__",
@@ -70,6 +71,7 @@ class Shape:
         self.is_unbounded = UNBOUNDED in dims or any(s.is_unbounded for s in tuple_shapes or ())
         self.num_elements = prod(dims) if not self.is_unbounded else 0
         self.byte_size: int = self.num_elements * self.element_type.byte_size if self.is_array else 0
+        self.total_bytes: int = self.byte_size + sum(s.total_bytes for s in tuple_shapes or ())
         self._bare: Shape | None = None
         self.text = self._text()
 

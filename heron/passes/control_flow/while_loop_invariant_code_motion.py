@@ -8,7 +8,6 @@ from heron.hlo.ir.computation import Computation
 from heron.hlo.ir.instruction import Instruction
 from heron.hlo.ir.module import Module
 from heron.hlo.ir.op import Trait
-from heron.hlo.ir.shape import Shape
 from heron.passes.control_flow.model.loop_state import add_elements, invariant_elements, is_plain, reads
 from heron.passes.control_flow.model.ownership import own_computations
 from heron.passes.framework.base import Pass
@@ -135,7 +134,7 @@ class WhileLoopInvariantCodeMotion(Pass):
             if calls_function(i) or any(o in functions for o in i.operands):
                 functions.add(i)
             if i.opcode not in _MOVES:
-                size, given = _bytes(i.shape), sum(_bytes(s.shape) for s in needs)
+                size, given = i.shape.total_bytes, sum(s.shape.total_bytes for s in needs)
                 grows = size > self.size_inflation_ratio * given
                 if grows and (size > self.function_inflation_ratio * given or size > self.most_bytes):
                     continue
@@ -144,10 +143,6 @@ class WhileLoopInvariantCodeMotion(Pass):
             found.add(i)
             sources[i] = needs
         return found, stays
-
-
-def _bytes(shape: Shape) -> int:
-    return sum(s.byte_size for _, s in shape.leaves())
 
 
 def _carried(c: Computation, invariant: set[Instruction], stays: set[Instruction]) -> list[Instruction]:

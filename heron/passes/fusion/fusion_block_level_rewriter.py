@@ -86,7 +86,7 @@ class FusionBlockLevelRewriter(Pass):
             return False
         clock, moved = (
             clock_of(target),
-            sum(s.byte_size for x in (fusion, *fusion.operands) for _, s in x.shape.leaves()),
+            sum(x.shape.total_bytes for x in (fusion, *fusion.operands)),
         )
         own, least = estimate(kernel_cost(fusion, keeps=True), target).seconds, clock.launch + moved / clock.bandwidth
         if own < self.lead * least:  # cheap to know, so ahead of tiles

@@ -33,10 +33,10 @@ def with_parts(i: Instruction, parts: Mapping[ShapeIndex, Instruction]) -> Instr
     if () in parts:
         return parts[()]
     assert i.parent is not None and i.shape.tuple_shapes is not None
-    elements: list[Instruction] = []
-    for n in range(len(i.shape.tuple_shapes)):
-        below = {index[1:]: new for index, new in parts.items() if index[0] == n}
-        elements.append(with_parts(part_of(i, (n,)), below))
+    below: dict[int, dict[ShapeIndex, Instruction]] = {}
+    for index, new in parts.items():
+        below.setdefault(index[0], {})[index[1:]] = new
+    elements = [with_parts(part_of(i, (n,)), below.get(n, {})) for n in range(len(i.shape.tuple_shapes))]
     return i.parent.add("tuple", elements, i.shape, like=i)
 
 

@@ -114,7 +114,7 @@ class LatencyHidingScheduler(Pass):
             peaks[c] = peak(steps, [number[i] for i in module.schedule[c] if i in number]).all
         limit = self.memory_limit
         if not limit:
-            arguments = sum(s.byte_size for p in module.entry.parameters for _, s in p.shape.leaves())
+            arguments = sum(p.shape.total_bytes for p in module.entry.parameters)
             limit = target.memory_bytes * 19 // 20 - arguments
         return max(0, limit - peaks[module.entry])
 

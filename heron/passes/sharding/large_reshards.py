@@ -99,7 +99,7 @@ def _steps(c: Computation, runs: float) -> Iterator[tuple[Instruction, float]]:
 
 
 def _bytes(i: Instruction) -> int:
-    return sum(leaf.byte_size for _, leaf in i.shape.leaves() if leaf.is_array)
+    return i.shape.total_bytes
 
 
 def _wire_bytes(op: Instruction, module: Module) -> float:

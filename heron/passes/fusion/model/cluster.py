@@ -82,11 +82,7 @@ class Clusters:
 
 def bytes_of(instructions: Iterable[Instruction]) -> int:
     """Bytes of all their arrays."""
-    total = 0
-    for i in instructions:
-        shape = i.shape
-        total += sum(s.byte_size for _, s in shape.leaves()) if shape.is_tuple else shape.byte_size
-    return total
+    return sum(i.shape.total_bytes for i in instructions)
 
 
 def computed_again(one: Cluster, two: Cluster, spaces: dict[Instruction, IterationSpace]) -> Instruction | None:
