@@ -31,8 +31,7 @@ def install() -> None:
             return compile_any(backend, module, devices, options, host_callbacks)
         if _forked:
             raise _in_a_child()
-        if ending.is_closed():
-            ending.watch()
+        ending.go_on()
         # functions go by number, since those of jaxlib's own are for its CPU alone
         with _with_numbers(options, [Filed(f, _Context()) for f in host_callbacks]):
             if isinstance(backend, _jax.CompileOnlyPyClient):

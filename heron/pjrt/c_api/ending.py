@@ -20,19 +20,19 @@ _PATIENCE = 2.0
 
 
 def watch() -> None:
-    """Close the entry points when Python begins to end, after whatever is registered with `atexit` later than this.
-
-    A process that asks for a client, or compiles, goes on: one that ran its `atexit` functions itself, as tests of such
-    functions do, finds the entry points open again.
-    """
+    """Close the entry points when Python begins to end, after whatever is registered with `atexit` later than this."""
     _words()[0].value = 0
     atexit.unregister(_close)
     atexit.register(_close)
 
 
-def is_closed() -> bool:
-    """Whether the process has run its `atexit` functions."""
-    return bool(_words()[0].value)
+def go_on() -> None:
+    """Open the entry points again to a process that ran its `atexit` functions itself, as tests of such functions do.
+
+    Only the thread that ran them knows that Python does not end.
+    """
+    if _words()[0].value == threading.get_ident():
+        watch()
 
 
 def _close() -> None:
