@@ -124,7 +124,7 @@ def fuse() -> Pipeline:
         "fused",
         [
             # LLVM takes time with the square of a kernel's parameters: half a second for 500 of them
-            Late("simplify.variadic_op_splitter", {"concatenate"}, most=256),
+            Late("simplify.variadic_op_splitter", {"concatenate"}, most=256, most_bytes=1 << 20),
             InstructionFusion(),
             Dce(),
             # while slices are kernels by themselves; larger products may be done in blocks first

@@ -45,3 +45,13 @@ def test_no_kernel_of_any_number_of_parameters(target: str) -> None:
     assert len(joins) > 2 and all(line.count("%") <= 257 for line in joins)
     (got,) = heron.compile(text, target=target).run([np.int32(n * n) for n in range(count)])
     np.testing.assert_array_equal(got, np.arange(count) ** 2)
+
+
+def test_a_large_result_is_written_once() -> None:
+    """Parts of it would take as much memory again."""
+    rows = "".join(f"p{n} = f32[2000] parameter({n})\n" for n in range(300))
+    joined = f"ROOT c = f32[600000] concatenate({', '.join(f'p{n}' for n in range(300))}), dimensions={{0}}"
+    compilation = Compilation(
+        heron.parse(f"HloModule m\nENTRY e {{ {rows} {joined} }}"), get("cpu"), Options(), Trace()
+    )
+    assert compilation.text("fused").count(" concatenate(") == 1
