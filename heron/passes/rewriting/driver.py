@@ -87,9 +87,11 @@ def rewrite(
     fired: Counter[Rule] = Counter()
     builder = Builder(c, with_layouts)
     work = deque(i for i in (c.instructions if start is None else start) if i.opcode in rules)
+    waiting = set(work)
     left = 200 + 40 * len(c)
     while work:
         i = work.popleft()
+        waiting.discard(i)
         if i.parent is not c or (not i.users and i is not c.root):
             continue
         if i.control_predecessors or i.control_successors:
@@ -106,9 +108,11 @@ def rewrite(
         c.replace(i, new)
         if i.parent is c and i.has_side_effect and new in builder.created:
             c.remove(i)  # the new instruction has the effects
-        touched = [*builder.created, new, *new.users]
+        for t in (*builder.created, new, *new.users):
+            if t.opcode in rules and t.parent is c and t not in waiting:
+                waiting.add(t)
+                work.append(t)
         builder.created.clear()
-        work.extend(t for t in touched if t.opcode in rules and t.parent is c)
         left -= 1
         if left < 0:
             raise _endless(c, fired)

@@ -127,14 +127,15 @@ class Entry:
     always: tuple[Rule, ...] = ()
     known: tuple[Rule, ...] = ()
     by_operand: dict[str, tuple[Rule, ...]] = field(default_factory=dict)
-    _met: dict[tuple[str, ...], tuple[Rule, ...]] = field(default_factory=dict)  # rules by the ops of all operands
+    _met: dict[tuple[str, ...], tuple[Rule, ...]] = field(default_factory=dict)  # rules by the ops of operands
 
     def candidates(self, i: Instruction) -> tuple[Rule, ...]:
         """The rules worth trying on `i`."""
-        opcodes = tuple([o.opcode for o in i.operands])
+        opcodes = tuple(dict.fromkeys([o.opcode for o in i.operands]))
         found = self._met.get(opcodes)
         if found is None:
-            found = self.always + tuple([r for opcode in opcodes for r in self.by_operand.get(opcode, ())])
+            by_operand = [r for opcode in opcodes for r in self.by_operand.get(opcode, ())]
+            found = self.always + tuple(dict.fromkeys(by_operand))
             self._met[opcodes] = found
         if self.known:
             for o in i.operands:

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from heron.hlo.ir.instruction import Instruction
 from heron.hlo.ir.module import Module
 from heron.hlo.text import parse
 from heron.options import Options
 from heron.passes.framework.context import PassContext
 from heron.passes.framework.registry import get
+from heron.passes.rewriting.driver import rewrite
+from heron.passes.rewriting.rules import Builder, Rule, rule, table
 
 PRODUCT = """HloModule m
 
@@ -77,3 +80,26 @@ def test_fired_rules_are_in_the_trace() -> None:
     (record,) = ctx.trace.passes
     (rule,) = record.rules
     assert rule.startswith("multiply_one multiply.py:") and record.rules[rule] == 1
+
+
+def test_an_op_of_many_operands_is_tried_once() -> None:
+    """However many operands a rule is for, and however many of them have changed."""
+    rules: list[Rule] = []
+    tried: list[str] = []
+
+    @rule("concatenate", operand="slice", home=rules)
+    def noted(i: Instruction, b: Builder) -> Instruction | None:
+        tried.append(i.name)
+        return None
+
+    @rule("slice", home=rules)
+    def whole(i: Instruction, b: Builder) -> Instruction | None:
+        return i.operands[0] if i.shape is i.operands[0].shape else None
+
+    lines = "".join(
+        f"a{n} = f32[2] slice(x), slice={{[0:2]}} b{n} = f32[1] slice(a{n}), slice={{[0:1]}}\n" for n in range(40)
+    )
+    joined = ", ".join(f"a{n}, b{n}" for n in range(40))
+    text = f"HloModule m ENTRY e {{ x = f32[2] parameter(0) {lines} ROOT c = f32[120] concatenate({joined}), dimensions={{0}} }}"
+    fired = rewrite(parse(text).entry, table(rules))
+    assert fired.total() == 40 and len(tried) <= 2
