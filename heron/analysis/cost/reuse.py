@@ -70,7 +70,7 @@ def evaluations_of(
         if in_place(user, i, n, keeps):
             own = max(own, n if user.op.is_elementwise else n * reads(user, user.operands.index(i), side_by_side))
         else:
-            other += n * sum(reads(user, k, side_by_side) for k, o in enumerate(user.operands) if o is i)
+            other += n * sum(reads(user, k, side_by_side) for k in user.places_of(i))
     total = own + other
     return min(total, HOISTED) if i.shape.is_array and i.shape.num_elements == 1 else total
 

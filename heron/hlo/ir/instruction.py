@@ -151,6 +151,13 @@ class Instruction(Operators, AttributeTypes):
         """The operand of that name in the op's declaration. Raises KeyError for a name of no single operand."""
         return self.operands[self.op.places[name]]
 
+    def places_of(self, operand: Instruction) -> list[int]:
+        """The numbers of the operands that are this one."""
+        found: list[int] = []  # a list finds an element much sooner than a loop over thousands of operands does
+        for _ in range(operand.users.get(self, 0)):
+            found.append(self.operands.index(operand, found[-1] + 1 if found else 0))
+        return found
+
     @property
     def fused_root(self) -> Instruction:
         """The root of a fusion's computation."""
@@ -201,9 +208,8 @@ class Instruction(Operators, AttributeTypes):
         for user in list(self.users) if only is None else list(only):
             if user is new:
                 continue
-            for n, operand in enumerate(user.operands):
-                if operand is self:
-                    user.set_operand(n, new)
+            for n in user.places_of(self):
+                user.set_operand(n, new)
         if only is None and self.is_root:
             assert self.parent is not None
             self.parent.root = new

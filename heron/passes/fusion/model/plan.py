@@ -103,7 +103,7 @@ class Planner:
                 groups.setdefault(group, []).append(user)
             if own is None:
                 continue
-            takes = user.op.is_elementwise or all(accepts(user, n) for n, o in enumerate(user.operands) if o is i)
+            takes = user.op.is_elementwise or all(accepts(user, n) for n in user.places_of(i))
             if takes and (user in self._takes or stays_alone(user) and (i.opcode == "constant" or is_generated(i))):
                 groups.setdefault(own, []).append(user)
             else:
