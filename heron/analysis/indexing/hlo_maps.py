@@ -17,7 +17,7 @@ from typing import TypeAlias
 
 from heron.analysis.indexing.expr import Const, Expr, add, floordiv, mod, mul
 from heron.analysis.indexing.map import Constraint
-from heron.hlo.facts import reindexes
+from heron.hlo.facts import is_view, reindexes
 from heron.hlo.ir.instruction import Instruction
 from heron.hlo.ir.shape import Shape
 from heron.hlo.ir.window import WindowDim
@@ -143,6 +143,21 @@ def reshape_index(index: Sequence[Expr], sizes: Sizes, target: Sizes) -> Index:
         for d, e in zip(target_run, delinearize(linear, [target[d] for d in target_run]), strict=True):
             result[d] = e
     return tuple(result)
+
+
+#: views that take dimensions apart, one behind the other, through which a kernel finds an element
+MOST_DIVISIONS = 3
+
+
+def divides_index(i: Instruction) -> bool:
+    """Whether the place that an element of `i` is read from is told by quotients: a view that takes dimensions apart.
+
+    Each of them needs the whole index once for every dimension it makes of one: the size of the expressions grows with
+    two to the power of such views, one behind the other.
+    """
+    if not is_view(i):
+        return False
+    return any(len(made) > 1 for _, made in _common_runs(memory_sizes(i.shape), memory_sizes(i.operands[0].shape)))
 
 
 @lru_cache(maxsize=4096)

@@ -596,3 +596,16 @@ def test_functions_stay_apart_from_short_rows_that_are_turned(
     want = evaluate(parse(_turned(dims, op)), x)[0]
     np.testing.assert_allclose(evaluate(module, x)[0], want, rtol=0)
     np.testing.assert_allclose(heron.compile(parse(_turned(dims, op)), "cpu").run([x])[0], want, rtol=1e-6)
+
+
+@pytest.mark.parametrize("target", ["cpu", "sim:sm_90"])
+def test_views_that_take_dimensions_apart_are_cut(target: str) -> None:
+    """The index of an element would be twice as long behind each of them."""
+    steps = "".join(
+        f"m{n} = f32[4,6] reshape(v{n}) t{n} = f32[6,4] transpose(m{n}), dimensions={{1,0}} v{n + 1} = f32[24] reshape(t{n})\n"
+        for n in range(30)
+    )
+    text = f"HloModule m ENTRY e {{ v0 = f32[24] parameter(0) {steps} ROOT r = f32[24] sine(v30) }}"
+    x = np.arange(24, dtype=np.float32)
+    found = heron.compile(text, target=target).run([x])
+    np.testing.assert_allclose(found[0], evaluate(parse(text), x)[0], rtol=1e-6)

@@ -8,6 +8,7 @@ from heron.analysis.cost.code_size import CodeLimit, asked_of, at_most, code_of,
 from heron.analysis.cost.compose import Work, work_of
 from heron.analysis.cost.estimate import Clock
 from heron.analysis.fusion.roles import accepts, is_consumer, is_emitted, is_producer, is_view, stays_alone
+from heron.analysis.indexing.hlo_maps import MOST_DIVISIONS, divides_index
 from heron.hlo.facts import is_generated, updated_operands
 from heron.hlo.ir.computation import Computation
 from heron.hlo.ir.instruction import Instruction
@@ -26,10 +27,22 @@ class Kernel:
 
     ``refused``: inputs it must find in memory. ``overwritten``: inputs whose buffers it writes its result into.
     ``code``: LLVM instructions it becomes at most; ``asked``: for each input whether it is read where the result is
-    computed, and in how many other places.
+    computed, and in how many other places. ``divisions``: members that are views which take dimensions apart.
     """
 
-    __slots__ = ("asked", "code", "limit", "members", "number", "overwritten", "refused", "root", "seconds", "work")
+    __slots__ = (
+        "asked",
+        "code",
+        "divisions",
+        "limit",
+        "members",
+        "number",
+        "overwritten",
+        "refused",
+        "root",
+        "seconds",
+        "work",
+    )
 
     def __init__(self, root: Instruction, number: int, whole: bool, clock: Clock, limit: CodeLimit) -> None:
         self.root, self.number, self.limit = root, number, limit
@@ -43,6 +56,7 @@ class Kernel:
         )
         self.seconds = self.work.seconds
         self.code, self.asked = op_code(root, limit), asked_of(root)
+        self.divisions = int(divides_index(root))
 
     def copies(self, x: Instruction) -> int:
         """In how many places it would compute its input `x`."""
@@ -108,6 +122,9 @@ class Kernels:
             return "it is computed from what the kernel overwrites"
         if len(reader.members) + len(producer.members) > self.instructions:
             return f"the kernel would have more than {self.instructions} instructions"
+        if reader.divisions + producer.divisions > MOST_DIVISIONS:  # unless they are on different ways
+            if _divisions(reader.root, reader.members | producer.members) > MOST_DIVISIONS:
+                return f"elements would be found through more than {MOST_DIVISIONS} divisions of an index"
         if len(reader.work.reads) + len(producer.work.reads) - 1 > self.inputs:
             together = reader.work.reads.keys() | producer.work.reads.keys()
             if len(together) - 1 > self.inputs:
@@ -166,6 +183,7 @@ class Kernels:
 
     def _take(self, reader: Kernel, x: Instruction, work: Work, members: dict[Instruction, None]) -> None:
         reader.work.take(x, work)
+        reader.divisions += sum(divides_index(i) for i in members if i not in reader.members)
         reader.members |= members
         del self.readers[x][reader]
         for y in work.reads:
@@ -186,6 +204,21 @@ class Kernels:
                     continue
                 if user not in self.free or user in self.needed or self.readers.get(user):
                     self.needed[i] = self.needed.get(user, user) if user in self.free else user
+
+
+def _divisions(root: Instruction, members: dict[Instruction, None]) -> int:
+    """The most views that take dimensions apart on a way from a kernel's root through its members."""
+    found: dict[Instruction, int] = {}
+    stack = [root]
+    while stack:
+        i = stack[-1]
+        inside = [o for o in i.operands if o in members]
+        waiting = [o for o in inside if o not in found]
+        if waiting:
+            stack += waiting
+        else:
+            found[stack.pop()] = max([found[o] for o in inside], default=0) + divides_index(i)
+    return found[root]
 
 
 def _is_free(i: Instruction) -> bool:

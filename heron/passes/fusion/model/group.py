@@ -10,6 +10,7 @@ from heron.analysis.cost.code_size import CodeLimit, Places, places_of
 from heron.analysis.cost.reuse import evaluations_of, is_guarded
 from heron.analysis.fusion.cuts import made_of_one
 from heron.analysis.fusion.joined_rows import is_within_row
+from heron.analysis.indexing.hlo_maps import divides_index
 from heron.hlo.facts import is_indirect, is_view
 from heron.hlo.ir.instruction import Instruction
 from heron.passes.fusion.model.in_turn import slowdown
@@ -37,7 +38,8 @@ class Group:
     ``places``: where each member is computed, which makes ``code`` LLVM instructions; ``is_full``: something was
     refused because that would be too many. ``slower``: times that an element takes longer than in vector loops of all
     threads. ``guarded``: members computed only where a condition holds. ``joints``: concatenations through which each
-    member is read, itself included. ``turns``, ``applies``: whether all elements go through a transpose of short rows,
+    member is read, itself included; ``divisions``: views through which it is read that take dimensions apart, likewise.
+    ``turns``, ``applies``: whether all elements go through a transpose of short rows,
     and through a function such as exp. ``chosen``: members of which a gather chooses the elements; ``branches``:
     whether one chooses them from the operands of a concatenation, which takes a branch for each.
     """
@@ -53,6 +55,7 @@ class Group:
     slower: float = 1.0
     guarded: set[Instruction] = field(default_factory=set)
     joints: dict[Instruction, int] = field(default_factory=dict)
+    divisions: dict[Instruction, int] = field(default_factory=dict)
     chosen: set[Instruction] = field(default_factory=set)
     branches: bool = False
     turns: bool = False
@@ -65,6 +68,7 @@ class Group:
         self._one_place = OnePlace(self.evaluations)
         self._one_place.has_gathers = self.root.opcode == "gather"
         self.joints[self.root] = int(self.root.opcode == "concatenate")
+        self.divisions[self.root] = int(divides_index(self.root))
         self._note_loop(self.root)
 
     @staticmethod
@@ -83,6 +87,7 @@ class Group:
         self._one_place.has_gathers |= i.opcode == "gather"
         users = list(users)
         self.joints[i] = self._joints_above(users) + (i.opcode == "concatenate")
+        self.divisions[i] = self.divisions_at(i, users)
         self._note_loop(i)
         if is_guarded(i, users, self.guarded):
             self.guarded.add(i)
@@ -179,6 +184,10 @@ class Group:
 
     def _joints_above(self, users: Iterable[Instruction]) -> int:
         return max([self.joints[u] for u in users], default=0)
+
+    def divisions_at(self, i: Instruction, users: Iterable[Instruction]) -> int:
+        """The views that take dimensions apart through which its users, `users`, would read `i`, itself included."""
+        return max([self.divisions[u] for u in users], default=0) + divides_index(i)
 
     def evaluations_of(self, i: Instruction, users: Iterable[Instruction]) -> float:
         """The number of elements of `i` that its users in the group, `users`, would compute if it were fused."""

@@ -8,6 +8,7 @@ from heron.analysis.cost import element_flops
 from heron.analysis.cost.code_size import CPU_CODE, CodeLimit
 from heron.analysis.fusion.roles import accepts, is_consumer, is_emitted, is_producer, stays_alone
 from heron.analysis.fusion.small_products import is_small_product
+from heron.analysis.indexing.hlo_maps import MOST_DIVISIONS
 from heron.hlo.facts import is_generated, reindexes, updated_operands
 from heron.hlo.ir.computation import Computation
 from heron.hlo.ir.instruction import Instruction
@@ -194,6 +195,8 @@ class Planner:
                 return "most of it would be computed over and over"
         if group.spreads(i, users):
             return "its elements would be told apart anew for every element of the kernel"
+        if group.divisions_at(i, users) > MOST_DIVISIONS:
+            return f"its elements would be found through more than {MOST_DIVISIONS} divisions of an index"
         if self.machine.vectors and group.nests(i, users):
             return "its operand would be chosen anew for every element, inside of other concatenations"
         if not self.limits.masks and group.turns_functions(i):
