@@ -20,6 +20,7 @@ from heron.analysis.fusion.products import reads_large_matrix_once
 from heron.analysis.fusion.row_blocks import row_blocks_of
 from heron.analysis.fusion.sliced_product import is_sliced_product, place_of
 from heron.analysis.values.trip_count import noted_trips
+from heron.backends.block_copies import block_copies
 from heron.backends.calls import RULES
 from heron.backends.calls.collectives import (
     COLLECTIVES,
@@ -217,6 +218,9 @@ class Lowering:
             return row_blocks(self, i, cut)
         if is_sliced_product(i):
             return self.sliced_product(i)
+        copies = None if self.target.is_gpu else block_copies(self, i)
+        if copies is not None:
+            return copies
         args = (*(self.slice(o) for o in i.operands), *self._leaves(i))
         key = self.alike[i] = (fingerprint(i.calls), i.kind, i.extras.get("backend_config"))
         return self.run(i, key, lambda name: emit_kernels(i, name, self.target), args)

@@ -231,6 +231,25 @@ class CopyThunk(Step):
 
 
 @dataclass(frozen=True, slots=True)
+class CopiesThunk(Step):
+    """Copy each of the ``origins`` to the target of its number, which is as large; targets overlap nothing."""
+
+    origins: tuple[Slice, ...]
+    targets: tuple[Slice, ...]
+    source: str
+    SHOWN: ClassVar[int] = 4
+
+    @property
+    def kind(self) -> str:
+        return "copy"
+
+    def line(self) -> str:
+        pairs = zip(self.targets[: self.SHOWN], self.origins, strict=False)
+        shown = ", ".join(f"{place(target)} = {place(origin)}" for target, origin in pairs)
+        return f"copy {shown}{f' and {more} more' if (more := len(self.targets) - self.SHOWN) > 0 else ''}"
+
+
+@dataclass(frozen=True, slots=True)
 class WhileThunk(Step):
     """Run ``condition``; while the byte at ``predicate`` is not 0, run ``body`` and then ``condition`` again.
 
@@ -396,6 +415,7 @@ Thunk = (
     | FftThunk
     | LapackThunk
     | CopyThunk
+    | CopiesThunk
     | WhileThunk
     | ConditionalThunk
     | RandomStateThunk

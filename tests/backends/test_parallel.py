@@ -9,7 +9,7 @@ import heron
 from heron import HeronError, Options
 from heron.backends.cpu import machine, parallel
 from heron.cli import values
-from heron.codegen.native import share
+from heron.codegen.native import copies
 from heron.compiling import compile
 from heron.runtime.cpu import pool
 from heron.runtime.cpu.executable import CpuExecutable
@@ -179,7 +179,7 @@ def test_same_bits_whatever_the_number_of_threads(name: str, monkeypatch: pytest
 
 
 def test_large_copies_are_shared() -> None:
-    elements = share.COPY_BLOCK * share.COPY_BLOCKS // 4 + 1001
+    elements = copies.SHARED // 4 + 1001
     shape = f"f32[{elements}]{{0}}"
     text = f"HloModule m\n\nENTRY e {{\n  x = {shape} parameter(0)\n  ROOT y = {shape} copy(x)\n}}\n"
     made = compile(heron.parse(text), "cpu", Options(threads=3))

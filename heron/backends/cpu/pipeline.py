@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from heron.analysis.fusion.moved_blocks import joins_blocks
 from heron.hlo.facts import plain_products
 from heron.hlo.ir.instruction import Instruction
 from heron.hlo.ops.normalization import BATCH_NORMS
@@ -39,6 +40,11 @@ def is_called(product: Instruction) -> bool:
         return False
     lhs, rhs = (o.shape.element_type for o in product.operands)
     return lhs is rhs and gemm.multiplies(lhs, product.shape.element_type)
+
+
+def joins_by_parts(i: Instruction) -> bool:
+    """Whether many arrays are joined by parts first: those that no copies join, where memory for the parts is small."""
+    return i.shape.byte_size <= 1 << 20 and not joins_blocks(i)
 
 
 @named_pipeline("cpu-partition")
@@ -124,7 +130,7 @@ def fuse() -> Pipeline:
         "fused",
         [
             # LLVM takes time with the square of a kernel's parameters: half a second for 500 of them
-            Late("simplify.variadic_op_splitter", {"concatenate"}, most=256, most_bytes=1 << 20),
+            Late("simplify.variadic_op_splitter", {"concatenate"}, most=256, splits=joins_by_parts),
             InstructionFusion(),
             Dce(),
             # while slices are kernels by themselves; larger products may be done in blocks first

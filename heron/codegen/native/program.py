@@ -18,7 +18,8 @@ from heron.codegen.llvm.text import Function
 from heron.codegen.native import float_mode, profile
 from heron.codegen.native.blas_threads import one_blas_thread
 from heron.codegen.native.collectives import STOPPED, device, field, leave_if_failed, write_collective, write_number
-from heron.codegen.native.share import COPY_BLOCK, COPY_BLOCKS, pack, range_of, write_copy, write_kernel
+from heron.codegen.native.copies import write_copies
+from heron.codegen.native.share import pack, range_of, write_kernel
 from heron.hlo.ir.types import ElementType
 from heron.hlo.meaning.draws import FIRST_STATE
 from heron.later import Later
@@ -30,6 +31,7 @@ from heron.runtime.thunks import (
     CollectiveThunk,
     ConditionalThunk,
     ConvolutionThunk,
+    CopiesThunk,
     CopyThunk,
     DeviceNumberThunk,
     FftThunk,
@@ -260,7 +262,9 @@ class ProgramWriter(Function):
             case GemmThunk() | RowBlocksThunk() | ConvolutionThunk() | FftThunk() | LapackThunk():
                 _WRITERS[type(t).__name__](self, t)
             case CopyThunk():
-                self.copy_thunk(t)
+                write_copies(self, [(t.origin, t.target)])
+            case CopiesThunk():
+                write_copies(self, list(zip(t.origins, t.targets, strict=True)))
             case WhileThunk():
                 self.while_thunk(t)
             case ConditionalThunk():
@@ -289,15 +293,6 @@ class ProgramWriter(Function):
             self.declare(t.kernel, f"void @{t.kernel}({', '.join(['ptr'] * len(args))})")
         inline = "" if melts(kernel) else " noinline"
         self.line(f"call void @{t.kernel}({', '.join(args)}){inline}")
-
-    def copy_thunk(self, t: CopyThunk) -> None:
-        if t.target.size == 0:
-            return
-        origin, target = self.pointer(t.origin), self.pointer(t.target)
-        if self.pool is not None and t.target.size >= COPY_BLOCK * COPY_BLOCKS:
-            write_copy(self, target, origin, t.target.size)
-            return
-        self.copy(target, origin, t.target.size)
 
     def while_thunk(self, t: WhileThunk) -> None:
         if not self.in_loop:  # a function of its own, which is optimised: scalar work melts into it

@@ -1,4 +1,4 @@
-"""Work of the native program that the threads of a pool share: kernels with a grain, and large copies."""
+"""Work of the native program that the threads of a pool share: kernels with a grain, and ranges of work items."""
 
 from __future__ import annotations
 
@@ -10,27 +10,6 @@ from heron.runtime.cpu.pool import MOST_POINTERS, PARALLEL_FOR, range_name
 
 if TYPE_CHECKING:
     from heron.codegen.native.program import ProgramWriter
-
-#: bytes of a copy that are one work item, and the number of items from which on threads share it
-COPY_BLOCK = 1 << 16
-COPY_BLOCKS = 8
-
-_COPY = f"""define internal void @heron_copy(ptr %args, i64 %lo, i64 %hi) nounwind {{
-  %origin.at = getelementptr ptr, ptr %args, i64 1
-  %size.at = getelementptr ptr, ptr %args, i64 2
-  %target = load ptr, ptr %args
-  %origin = load ptr, ptr %origin.at
-  %size = load i64, ptr %size.at
-  %start = mul i64 %lo, {COPY_BLOCK}
-  %stop = mul i64 %hi, {COPY_BLOCK}
-  %inside = icmp ult i64 %stop, %size
-  %end = select i1 %inside, i64 %stop, i64 %size
-  %bytes = sub i64 %end, %start
-  %from = getelementptr i8, ptr %origin, i64 %start
-  %to = getelementptr i8, ptr %target, i64 %start
-  call void @llvm.memcpy.p0.p0.i64(ptr %to, ptr %from, i64 %bytes, i1 false)
-  ret void
-}}"""
 
 
 def _kernel_range(name: str, arguments: int) -> str:
@@ -76,12 +55,6 @@ def _declare(writer: ProgramWriter, kernel: str, pointers: int) -> None:
     """Declare a kernel that is in another module."""
     if kernel in writer.elsewhere:
         writer.declare(kernel, f"void @{kernel}({'ptr, ' * pointers}i64, i64)")
-
-
-def write_copy(writer: ProgramWriter, target: str, origin: str, size: int) -> None:
-    """Copy `size` bytes, block by block."""
-    writer.helpers.setdefault("heron_copy", _COPY)
-    _fork(writer, "heron_copy", [f"ptr {target}", f"ptr {origin}", f"i64 {size}"], -(-size // COPY_BLOCK), 1)
 
 
 def write_range(writer: ProgramWriter, function: str, pointers: list[str], items: int, grain: int) -> None:

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 from heron.hlo.ir.instruction import Instruction
-from heron.hlo.ir.shape import MOST_BYTES
 from heron.passes.framework.base import Constraint
 from heron.passes.framework.registry import register
 from heron.passes.rewriting.building import array
@@ -17,8 +18,8 @@ class VariadicOpSplitter(Expander):
     """Joins more than ``most`` arrays by parts first, then the parts.
 
     The space for a GPU kernel's parameters is limited. The operands left over after whole parts wait for the next
-    round, so that no small kernel is made for it alone. The parts are in memory until they are joined: results of more
-    than ``most_bytes`` are left whole.
+    round, so that no small kernel is made for it alone. The parts are in memory until they are joined. ``splits`` tells
+    of which results they may be; None: of all.
 
     ROOT r = f32[130] concatenate(f32[1] x, x, x, x, x, x, x, x, x, x, x, x, x, x, x, x, x, x, x, x, x, x, x, x, x, x,
       x, x, x, x, x, x, x, x, x, x, x, x, x, x, x, x, x, x, x, x, x, x, x, x, x, x, x, x, x, x, x, x, x, x, x, x, x, x,
@@ -39,10 +40,10 @@ class VariadicOpSplitter(Expander):
     )
     opcodes = frozenset({"concatenate"})
     most: int = 128
-    most_bytes: int = MOST_BYTES
+    splits: Callable[[Instruction], bool] | None = None
 
     def matches(self, i: Instruction) -> bool:
-        return len(i.operands) > self.most and i.shape.byte_size <= self.most_bytes
+        return len(i.operands) > self.most and (self.splits is None or self.splits(i))
 
     def expand(self, i: Instruction) -> Instruction:
         c, (d,) = i.parent, i.attrs["dimensions"]

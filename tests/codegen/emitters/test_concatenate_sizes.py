@@ -37,14 +37,14 @@ def test_no_piece_for_each_element(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_no_kernel_of_any_number_of_parameters(target: str) -> None:
     """The compile of one takes time with the square of their number, and a GPU has no room for so many."""
     count = 700
-    rows = "".join(f"p{n} = s32[] parameter({n}) r{n} = s32[1] reshape(p{n})\n" for n in range(count))
-    joined = f"ROOT c = s32[{count}] concatenate({', '.join(f'r{n}' for n in range(count))}), dimensions={{0}}"
+    rows = "".join(f"p{n} = s32[2] parameter({n}) r{n} = s32[2,1] reshape(p{n})\n" for n in range(count))
+    joined = f"ROOT c = s32[2,{count}] concatenate({', '.join(f'r{n}' for n in range(count))}), dimensions={{1}}"
     text = f"HloModule m\nENTRY e {{ {rows} {joined} }}"
     compilation = Compilation(heron.parse(text), get(target), Options(), Trace())
     joins = [line for line in compilation.text("fused").splitlines() if " concatenate(" in line]
     assert len(joins) > 2 and all(line.count("%") <= 257 for line in joins)
-    (got,) = heron.compile(text, target=target).run([np.int32(n * n) for n in range(count)])
-    np.testing.assert_array_equal(got, np.arange(count) ** 2)
+    (got,) = heron.compile(text, target=target).run([np.array([n * n, n], np.int32) for n in range(count)])
+    np.testing.assert_array_equal(got, [np.arange(count) ** 2, np.arange(count)])
 
 
 def test_a_large_result_is_written_once() -> None:
