@@ -9,7 +9,7 @@ Source: https://openxla.org/xla/indexing and https://openxla.org/xla/operation_s
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import replace
 from functools import lru_cache
 from math import prod
@@ -158,6 +158,21 @@ def divides_index(i: Instruction) -> bool:
     if not is_view(i):
         return False
     return any(len(made) > 1 for _, made in _common_runs(memory_sizes(i.shape), memory_sizes(i.operands[0].shape)))
+
+
+def divisions(root: Instruction, inside: Collection[Instruction]) -> int:
+    """The most views that take dimensions apart on a way from a root through the instructions `inside`."""
+    found: dict[Instruction, int] = {}
+    stack = [root]
+    while stack:
+        i = stack[-1]
+        operands = [o for o in i.operands if o in inside]
+        waiting = [o for o in operands if o not in found]
+        if waiting:
+            stack += waiting
+        else:
+            found[stack.pop()] = max([found[o] for o in operands], default=0) + divides_index(i)
+    return found[root]
 
 
 @lru_cache(maxsize=4096)

@@ -6,6 +6,7 @@ from heron import targets
 from heron.analysis.blocks.config import GEMM, ROWS
 from heron.analysis.fusion.in_place import updated_parameter
 from heron.analysis.fusion.roles import EMITTED
+from heron.analysis.indexing.hlo_maps import divides_index, divisions
 from heron.hlo.facts import having, is_call, is_plain_product, keeps_order, plain_products
 from heron.hlo.ir.computation import Computation
 from heron.hlo.ir.instruction import Instruction
@@ -23,6 +24,8 @@ from heron.records import dataclass
 _MAY_BE_INSIDE = (
     having(Trait.GIVEN, Trait.TUPLE, Trait.CALL, Trait.PERMUTES) | plain_products() | {"select-and-scatter"}
 )
+#: views that take dimensions apart that a given kernel may have one behind the other: each doubles the code of an index
+_MOST_DIVISIONS = 6
 
 
 @register
@@ -33,7 +36,8 @@ class FusionLegalizer(Pass):
     Programs printed by a compiler hold fusions. One kernel can do most of them; not those with a sort, a loop or a
     library's op inside, and a scatter only if nothing else comes out and what it updates comes in as it is: a kernel
     has no moment when all its threads are done with one array and have not begun the next. The parts are fused anew.
-    A dot or convolution could be done inside, one element after the other, but takes a hundredth of the time alone.
+    A dot or convolution could be done inside, one element after the other, but takes a hundredth of the time alone. The
+    code that finds an element doubles with every reshape that takes dimensions apart.
 
     So are those in a computation that is applied to elements, which is no kernel, and those of kind kCustom, which
     names who is to compute them: kernels of another compiler, a library. With ``blocks`` one stays whose config states
@@ -112,7 +116,12 @@ class FusionLegalizer(Pass):
 def _better_alone(body: Computation) -> str:
     """The reason why parts of a fusion's body are done much faster by themselves; empty when they are not."""
     found = next((i for i in body.instructions if is_plain_product(i)), None)
-    return f"'{found.name}' ({found.opcode}) is computed by a library or a kernel of its own" if found else ""
+    if found is not None:
+        return f"'{found.name}' ({found.opcode}) is computed by a library or a kernel of its own"
+    few = sum(map(divides_index, body.instructions)) <= _MOST_DIVISIONS
+    if few or divisions(body.root, frozenset(body.instructions)) <= _MOST_DIVISIONS:
+        return ""
+    return f"elements would be found through more than {_MOST_DIVISIONS} divisions of an index"
 
 
 def _has_dot(c: Computation) -> bool:

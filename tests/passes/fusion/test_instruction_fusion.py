@@ -598,14 +598,22 @@ def test_functions_stay_apart_from_short_rows_that_are_turned(
     np.testing.assert_allclose(heron.compile(parse(_turned(dims, op)), "cpu").run([x])[0], want, rtol=1e-6)
 
 
-@pytest.mark.parametrize("target", ["cpu", "sim:sm_90"])
-def test_views_that_take_dimensions_apart_are_cut(target: str) -> None:
-    """The index of an element would be twice as long behind each of them."""
-    steps = "".join(
-        f"m{n} = f32[4,6] reshape(v{n}) t{n} = f32[6,4] transpose(m{n}), dimensions={{1,0}} v{n + 1} = f32[24] reshape(t{n})\n"
-        for n in range(30)
+def _transposed(times: int) -> str:
+    """A row of transposes of reshaped arrays, from v0 on."""
+    return "".join(
+        f"m{n} = f32[4,6] reshape(v{n}) t{n} = f32[6,4] transpose(m{n}), dimensions={{1,0}} "
+        f"v{n + 1} = f32[24] reshape(t{n})\n"
+        for n in range(times)
     )
-    text = f"HloModule m ENTRY e {{ v0 = f32[24] parameter(0) {steps} ROOT r = f32[24] sine(v30) }}"
+
+
+@pytest.mark.parametrize("target", ["cpu", "sim:sm_90"])
+@pytest.mark.parametrize("given", [False, True])
+def test_views_that_take_dimensions_apart_are_cut(target: str, given: bool) -> None:
+    """The index of an element would be twice as long behind each of them."""
+    body = f"v0 = f32[24] parameter(0) {_transposed(30)} ROOT r = f32[24] sine(v30)"
+    main = "x = f32[24] parameter(0) ROOT f = f32[24] fusion(x), kind=kLoop, calls=body"
+    text = f"HloModule m body {{ {body} }} ENTRY e {{ {main} }}" if given else f"HloModule m ENTRY e {{ {body} }}"
     x = np.arange(24, dtype=np.float32)
     found = heron.compile(text, target=target).run([x])
     np.testing.assert_allclose(found[0], evaluate(parse(text), x)[0], rtol=1e-6)

@@ -8,7 +8,7 @@ from heron.analysis.cost.code_size import CodeLimit, asked_of, at_most, code_of,
 from heron.analysis.cost.compose import Work, work_of
 from heron.analysis.cost.estimate import Clock
 from heron.analysis.fusion.roles import accepts, is_consumer, is_emitted, is_producer, is_view, stays_alone
-from heron.analysis.indexing.hlo_maps import MOST_DIVISIONS, divides_index
+from heron.analysis.indexing.hlo_maps import MOST_DIVISIONS, divides_index, divisions
 from heron.hlo.facts import is_generated, updated_operands
 from heron.hlo.ir.computation import Computation
 from heron.hlo.ir.instruction import Instruction
@@ -123,7 +123,7 @@ class Kernels:
         if len(reader.members) + len(producer.members) > self.instructions:
             return f"the kernel would have more than {self.instructions} instructions"
         if reader.divisions + producer.divisions > MOST_DIVISIONS:  # unless they are on different ways
-            if _divisions(reader.root, reader.members | producer.members) > MOST_DIVISIONS:
+            if divisions(reader.root, reader.members | producer.members) > MOST_DIVISIONS:
                 return f"elements would be found through more than {MOST_DIVISIONS} divisions of an index"
         if len(reader.work.reads) + len(producer.work.reads) - 1 > self.inputs:
             together = reader.work.reads.keys() | producer.work.reads.keys()
@@ -204,21 +204,6 @@ class Kernels:
                     continue
                 if user not in self.free or user in self.needed or self.readers.get(user):
                     self.needed[i] = self.needed.get(user, user) if user in self.free else user
-
-
-def _divisions(root: Instruction, members: dict[Instruction, None]) -> int:
-    """The most views that take dimensions apart on a way from a kernel's root through its members."""
-    found: dict[Instruction, int] = {}
-    stack = [root]
-    while stack:
-        i = stack[-1]
-        inside = [o for o in i.operands if o in members]
-        waiting = [o for o in inside if o not in found]
-        if waiting:
-            stack += waiting
-        else:
-            found[stack.pop()] = max([found[o] for o in inside], default=0) + divides_index(i)
-    return found[root]
 
 
 def _is_free(i: Instruction) -> bool:
