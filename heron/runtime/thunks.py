@@ -250,6 +250,29 @@ class CopiesThunk(Step):
 
 
 @dataclass(frozen=True, slots=True)
+class RowCopiesThunk(Step):
+    """Make each of ``rows`` rows of the target of pieces side by side.
+
+    Piece n is ``sizes[n]`` bytes of ``origins[n]``: from its first byte on in the first row, and ``steps[n]`` bytes
+    further in each next one.
+    """
+
+    origins: tuple[Slice, ...]
+    steps: tuple[int, ...]
+    sizes: tuple[int, ...]
+    target: Slice
+    rows: int
+    source: str
+
+    @property
+    def kind(self) -> str:
+        return "copy"
+
+    def line(self) -> str:
+        return f"copy {place(self.target)} = {self.rows} rows of {len(self.origins)} pieces of {places(self.origins)}"
+
+
+@dataclass(frozen=True, slots=True)
 class WhileThunk(Step):
     """Run ``condition``; while the byte at ``predicate`` is not 0, run ``body`` and then ``condition`` again.
 
@@ -416,6 +439,7 @@ Thunk = (
     | LapackThunk
     | CopyThunk
     | CopiesThunk
+    | RowCopiesThunk
     | WhileThunk
     | ConditionalThunk
     | RandomStateThunk

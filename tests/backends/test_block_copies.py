@@ -196,3 +196,58 @@ def _without(dims: tuple[int, ...], d: int) -> tuple[object, ...]:
 @given(_programs())
 def test_every_byte_in_its_place(text: str) -> None:
     check(text)
+
+
+@st.composite
+def _rows(draw: st.DrawFn) -> str:
+    """Programs that put many pieces of rows side by side: of whole arrays, columns, columns as vectors, other joins."""
+    kind, rows = draw(st.sampled_from(sorted(TYPES))), draw(st.integers(2, 70))
+    widths = draw(st.lists(st.integers(1, 40), min_size=1, max_size=3))
+    lines = [f"x{n} = {kind}[{rows},{width}] parameter({n})" for n, width in enumerate(widths)]
+    pieces: list[tuple[str, int]] = []
+    for k in range(draw(st.integers(9, 20))):
+        n = draw(st.integers(0, len(widths) - 1))
+        first, last = sorted(draw(st.tuples(st.integers(0, widths[n] - 1), st.integers(1, widths[n]))))
+        last = max(last, first + 1)
+        match draw(st.sampled_from(["whole", "columns", "vector"])):
+            case "whole":
+                pieces.append((f"x{n}", widths[n]))
+                continue
+            case "vector":
+                last = first + 1
+        lines.append(f"s{k} = {kind}[{rows},{last - first}] slice(x{n}), slice={{[0:{rows}], [{first}:{last}]}}")
+        pieces.append((f"s{k}", last - first))
+        if last - first == 1:
+            lines.append(f"v{k} = {kind}[{rows}] reshape(s{k})\nw{k} = {kind}[{rows},1] reshape(v{k})")
+            pieces[-1] = (f"w{k}", 1)
+    joined = ", ".join(name for name, _ in pieces)
+    total = sum(size for _, size in pieces)
+    lines.append(f"ROOT r = {kind}[{rows},{total}] concatenate({joined}), dimensions={{1}}")
+    return "HloModule m\nENTRY e {\n" + "\n".join(lines) + "\n}"
+
+
+@given(_rows())
+def test_every_piece_of_a_row_in_its_place(text: str) -> None:
+    check(text)
+
+
+@pytest.mark.parametrize("size", [1, 2, 3, 4, 5, 7, 8, 9, 12, 15, 16, 17, 31, 32, 33, 100])
+def test_pieces_of_every_size(size: int) -> None:
+    """Each size has words of its own, and nothing is written behind the last row."""
+    count, rows = 11, 133
+    given_ = "".join(f"p{n} = s8[{rows},{size}] parameter({n})\n" for n in range(count))
+    joined = f"concatenate({', '.join(f'p{n}' for n in range(count))}), dimensions={{1}}"
+    text = f"HloModule m\nENTRY e {{ {given_} ROOT r = s8[{rows},{size * count}] {joined} }}"
+    assert kinds(check(text)) == ["copy"]
+
+
+def test_rows_of_many_computed_pieces_are_loops_over_each() -> None:
+    """To choose the piece for every element takes ten times as long."""
+    lines = "".join(
+        f"c{n} = f32[] constant({n}) b{n} = f32[50,3] broadcast(c{n}), dimensions={{}} m{n} = f32[50,3] multiply(x, b{n})\n"
+        for n in range(10)
+    )
+    joined = f"concatenate({', '.join(f'm{n}' for n in range(10))}), dimensions={{1}}"
+    text = f"HloModule m\nENTRY e {{ x = f32[50,3] parameter(0) {lines} ROOT r = f32[50,30] {joined} }}"
+    program = check(text)
+    assert program.stage("mlir").count("scf.for") >= 10

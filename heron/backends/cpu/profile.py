@@ -10,7 +10,7 @@ from heron.hlo.ir.instruction import Instruction
 from heron.hlo.ir.module import Module
 from heron.records import dataclass
 from heron.runtime.cpu.profile import StepTime
-from heron.runtime.thunks import CopiesThunk, CopyThunk, GemmThunk, KernelThunk, Thunk
+from heron.runtime.thunks import CopiesThunk, CopyThunk, GemmThunk, KernelThunk, RowCopiesThunk, Thunk
 from heron.targets import Target
 
 
@@ -45,6 +45,8 @@ def _name(t: Thunk) -> str:
             return f"{batch}{t.m}x{t.n}x{t.k} {t.operand_type}{transposed}"
         case CopyThunk():
             return f"{t.target.size} B"
+        case RowCopiesThunk():
+            return f"{t.target.size} B in {t.rows} rows of {len(t.origins)} pieces"
         case CopiesThunk():
             return f"{sum(s.size for s in t.targets)} B in {len(t.targets)} blocks"
         case _:
@@ -67,7 +69,7 @@ def rows(steps: list[StepTime], module: Module, target: Target, *, together: boo
         i = by_name.get(t.source)
         if i is not None:
             row.instructions.append(i)
-        if isinstance(t, (CopyThunk, CopiesThunk)):
+        if isinstance(t, (CopyThunk, CopiesThunk, RowCopiesThunk)):
             targets = t.targets if isinstance(t, CopiesThunk) else (t.target,)
             moved = 2.0 * step.runs * sum(s.size for s in targets)
             row.bytes += moved

@@ -24,6 +24,7 @@ from heron.analysis.indexing.hlo_maps import memory_order
 from heron.codegen.emitters import output_boxes
 from heron.codegen.emitters.base import Emitter, Frame
 from heron.codegen.kernel import Kernel
+from heron.codegen.transforms.split_loops import MAX_BORDERS
 from heron.hlo.ir.instruction import Instruction
 from heron.hlo.ir.shape import array
 
@@ -33,6 +34,9 @@ MOST_STORES = 8
 MOST_CODE = CPU_CODE.most
 #: elements of rows that are better done part by part than all rows for each part; longer parts are copied at once
 MAX_ROW = 128
+#: parts of such a row, at most: `split-loops` cuts a loop into no more, and to choose among others takes comparisons
+#: for every element
+MOST_PARTS = MAX_BORDERS + 1
 #: LLVM instructions that all parts of a row together may have for what is computed of it, and not copied; none beside
 #: padding, whose elements are few
 MOST_COMPUTED = 48.0
@@ -77,7 +81,14 @@ def _rows(fusion: Fusion, cuts: Cuts) -> list[Piece]:
         return []
     row = whole.dims[cuts.dimension]
     in_rows = {memory_order(o.shape)[-1] for o in fusion.outputs} == {cuts.dimension}
-    if cuts.step > 1 or not in_rows or not row < whole.num_elements or row > MAX_ROW or fusion.parts:
+    if (
+        len(cuts.boxes) > MOST_PARTS
+        or cuts.step > 1
+        or not in_rows
+        or not row < whole.num_elements
+        or row > MAX_ROW
+        or fusion.parts
+    ):
         return []
     computed = sum(op_code(i, CPU_CODE) for i in above_joints(o.instruction for o in fusion.outputs))
     most = 0.0 if cuts.at_edges else MOST_COMPUTED

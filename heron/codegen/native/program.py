@@ -42,6 +42,7 @@ from heron.runtime.thunks import (
     MovingSlice,
     RandomStateThunk,
     RowBlocksThunk,
+    RowCopiesThunk,
     Sequence,
     Start,
     Thunk,
@@ -59,6 +60,7 @@ _WRITERS: Later[Callable[[ProgramWriter, Any], None]] = Later(
         "ConvolutionThunk": "heron.codegen.native.convolution_tiles:write_convolution",
         "FftThunk": "heron.codegen.native.fft:write_fft",
         "LapackThunk": "heron.codegen.native.lapack:write_lapack",
+        "RowCopiesThunk": "heron.codegen.native.row_copies:write_row_copies",
     }
 )
 
@@ -259,7 +261,7 @@ class ProgramWriter(Function):
         match t:
             case KernelThunk():
                 self.kernel(t)
-            case GemmThunk() | RowBlocksThunk() | ConvolutionThunk() | FftThunk() | LapackThunk():
+            case GemmThunk() | RowBlocksThunk() | ConvolutionThunk() | FftThunk() | LapackThunk() | RowCopiesThunk():
                 _WRITERS[type(t).__name__](self, t)
             case CopyThunk():
                 write_copies(self, [(t.origin, t.target)])

@@ -451,9 +451,11 @@ def test_any_concatenation(case: tuple[list[str], str]) -> None:
 
 
 def test_the_trace_tells_which_emitter_and_why() -> None:
-    made = compile(text.parse(source(*ROWS)), "cpu")
+    shapes, body = ROWS
+    negated = body.replace("ROOT r =", "c =") + f"\n  ROOT r = {body.split(' = ')[1].split(' ')[0]} negate(c)"
+    made = compile(text.parse(source(shapes, negated)), "cpu")
     (told,) = [d for d in made.trace.decisions if d.rule == "emitter"]
-    assert told.ok and told.object == "r" and told.reason == "concatenate: 'r' joins 3 operands"
+    assert told.ok and told.reason == f"concatenate: '{told.object}' joins 3 operands"
     small = (["f32[20,30]"], "ROOT r = f32[30,20] transpose(p0), dimensions={1,0}")
     (told,) = [d for d in compile(text.parse(source(*small)), "cpu").trace.decisions if d.rule == "emitter"]
     assert not told.ok and told.reason.startswith("loop: too few elements to tile; each output element")
