@@ -75,7 +75,22 @@ def is_written_out(e: Emitter, op: scf.ForOp, lines: int, calls: Sequence[str]) 
     size = lines + sum(map(lines_of, filter(has, calls)))
     steps, outer = known_steps(e, op), _steps(e, around)
     most = MOST_WRITTEN_OUT if steps <= FEW_STEPS or is_short else _MOST_OF_FUNCTIONS if any(map(is_long, calls)) else 0
-    return 1 < steps <= min(_HALF, most // size) and (outer == 0 or outer >= _MORE * steps)
+    if not 1 < steps <= min(_HALF, most // size):
+        return False
+    return outer == 0 or outer >= _MORE * steps or _is_short_row(e, around, steps, size)
+
+
+def _is_short_row(e: Emitter, loop: scf.ForOp, inner: int, size: int) -> bool:
+    """Whether a loop, of which each step is one of few steps, is so short that it is written out in turn: a small
+    matrix, of many in the loop around both. Machines with masks have a vector for each row, others where it is half of
+    one; a part of one is stored element by element there, which takes a dozen cycles."""
+    steps, around = known_steps(e, loop), loop.parent_op()
+    if e.calls is None or e.calls.has_masks or loop.attributes or not isinstance(around, scf.ForOp):
+        return False
+    if not 1 < steps <= FEW_STEPS or inner >= FEW_STEPS:
+        return False
+    outer = _steps(e, around)
+    return inner * steps * size <= MOST_WRITTEN_OUT and (outer == 0 or outer >= _MORE * inner * steps)
 
 
 def tests_both_around(op: scf.ForOp) -> bool:

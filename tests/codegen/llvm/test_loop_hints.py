@@ -170,3 +170,21 @@ def test_functions_of_numbers_with_gaps_are_vectors_without_masks(
     np.testing.assert_allclose(program.run(arrays)[0], evaluate(heron.parse(text), *arrays)[0], rtol=1e-5, atol=1e-5)
     assert ("vectorize.width" in str(program.stage("llvm"))) == (wide and host().width < 512)
     assert "remark" not in capfd.readouterr().err
+
+
+@pytest.mark.parametrize(("rows", "columns", "written_out"), [(3, 3, True), (4, 2, True), (3, 4, False), (5, 3, False)])
+@pytest.mark.skipif(host().width >= 512, reason="the machine has masks")
+def test_small_matrices_are_written_out(rows: int, columns: int, written_out: bool) -> None:
+    """A row of three elements would be a part of a vector, stored under a mask."""
+    text = f"""HloModule m
+ENTRY e {{
+  x = f32[400,{rows}] parameter(0)
+  y = f32[400,{columns}] parameter(1)
+  a = f32[400,{rows},{columns}] broadcast(x), dimensions={{0,1}}
+  b = f32[400,{rows},{columns}] broadcast(y), dimensions={{0,2}}
+  ROOT r = f32[400,{rows},{columns}] multiply(a, b)
+}}"""
+    program = heron.compile(heron.parse(text), "cpu")
+    assert (str(program.stage("llvm")).count("fmul") >= rows * columns) == written_out
+    x, y = (RNG.normal(size=(400, n)).astype(np.float32) for n in (rows, columns))
+    np.testing.assert_array_equal(program.run([x, y])[0], x[:, :, None] * y[:, None, :])

@@ -24,6 +24,7 @@ from heron.runtime.thunks import (
     CollectiveThunk,
     ConditionalThunk,
     ConvolutionThunk,
+    CopiesThunk,
     CopyThunk,
     DeviceNumberThunk,
     FftThunk,
@@ -34,6 +35,7 @@ from heron.runtime.thunks import (
     LibraryThunk,
     RandomStateThunk,
     RowBlocksThunk,
+    RowCopiesThunk,
     Thunk,
     WhileThunk,
     walk,
@@ -57,6 +59,8 @@ SUPPORT = {
     RowBlocksThunk: "",
     ConvolutionThunk: "",
     FftThunk: "",
+    CopiesThunk: "",
+    RowCopiesThunk: "",
 }
 OPTIONS = {
     "as it is": Options(),
