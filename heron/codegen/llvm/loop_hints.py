@@ -34,8 +34,8 @@ _TINY, _HALF_A_VECTOR = 16, 256
 _LEFT_OVER = 4
 #: functions that wait for each other, from which on four vectors at a time keep the processor busy
 _LONG_CHAIN = 4
-#: functions of a loop that vectors pay for, with up to so many reads for each that are not side by side
-_SEVERAL, _GAPS = 2, 12
+#: reads that are not side by side for each function of a loop, up to which vectors pay for it
+_GAPS = 12
 #: the hint that a loop ends with a part of a vector
 _MASKED = '!"llvm.loop.vectorize.predicate.enable", i1 true'
 #: the hints that a loop takes one step at a time
@@ -326,13 +326,13 @@ def _long_functions(e: Emitter, op: Operation, copies: int) -> list[str]:
 
 
 def _despite_gaps(e: Emitter, op: Operation, calls: Sequence[str]) -> list[str]:
-    """The hint for vectors of a short loop of several long functions that reads numbers with gaps between them.
+    """The hint for vectors of a short loop of long functions that reads numbers with gaps between them.
 
     LLVM takes a call for less time than it is, and without masks such a read for more: it stayed with single numbers.
     Of as many functions as a vector has lanes it makes vectors along the row, and of longer loops vectors of its own.
     """
     functions, steps = sum(map(is_long, calls)), _steps(e, op)
-    if functions < _SEVERAL or not 0 < steps < _TWO_VECTORS or not all(map(has, calls)):
+    if not functions or not 0 < steps < _TWO_VECTORS or not all(map(has, calls)):
         return []
     if e.calls is None or e.calls.has_masks or not isinstance(op, scf.ForOp):
         return []

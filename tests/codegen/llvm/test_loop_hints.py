@@ -172,6 +172,25 @@ def test_functions_of_numbers_with_gaps_are_vectors_without_masks(
     assert "remark" not in capfd.readouterr().err
 
 
+@pytest.mark.parametrize(
+    ("n", "k", "wide"), [(8, 3, True), (10, 3, True), (15, 12, True), (7, 3, False), (40, 3, False)]
+)
+@pytest.mark.skipif(host().width != 256, reason="the width of vectors")
+def test_one_function_of_numbers_with_gaps(n: int, k: int, wide: bool) -> None:
+    """A dense layer of few features, whose weights are read across their rows."""
+    text = f"""HloModule m
+ENTRY e {{
+  x = f32[60,{k}] parameter(0)
+  w = f32[{n},{k}] parameter(1)
+  d = f32[60,{n}] dot(x, w), lhs_contracting_dims={{1}}, rhs_contracting_dims={{1}}
+  ROOT r = f32[60,{n}] tanh(d)
+}}"""
+    program = heron.compile(heron.parse(text), "cpu")
+    assert ('vectorize.width", i32 8' in str(program.stage("llvm"))) == wide
+    x, w = (RNG.standard_normal(s).astype(np.float32) for s in ((60, k), (n, k)))
+    np.testing.assert_allclose(program.run([x, w])[0], np.tanh(x.astype(float) @ w.T), rtol=1e-5, atol=1e-6)
+
+
 @pytest.mark.parametrize(("rows", "columns", "written_out"), [(3, 3, True), (4, 2, True), (3, 4, False), (5, 3, False)])
 @pytest.mark.skipif(host().width >= 512, reason="the machine has masks")
 def test_small_matrices_are_written_out(rows: int, columns: int, written_out: bool) -> None:
