@@ -70,8 +70,10 @@ def is_written_out(e: Emitter, op: scf.ForOp, lines: int, calls: Sequence[str]) 
     ``heron.short`` marks a loop along a short row, ``heron.part`` one that vectors go along in any case.
     """
     around, is_short = op.parent_op(), is_set(op, "heron.short")
-    if e.calls is None or len(op.attributes) > is_short or not isinstance(around, scf.ForOp):
+    if e.calls is None or len(op.attributes) > is_short:
         return False
+    if not isinstance(around, scf.ForOp):  # a kernel of few elements: it would be a part of a vector
+        return not e.calls.has_masks and 1 < known_steps(e, op) < FEW_STEPS and lines <= _MOST_OF_FUNCTIONS
     size = lines + sum(map(lines_of, filter(has, calls)))
     steps, outer = known_steps(e, op), _steps(e, around)
     most = MOST_WRITTEN_OUT if steps <= FEW_STEPS or is_short else _MOST_OF_FUNCTIONS if any(map(is_long, calls)) else 0
@@ -203,12 +205,15 @@ def _may_end_in_part(e: Emitter, op: Operation) -> bool:
 
 def _whole_vectors(e: Emitter, op: Operation) -> list[str]:
     """The hints for whole vectors, and single elements after them, along a row that is so short that LLVM would have
-    one vector with a mask, where that is written in place."""
-    if e.calls is None or not isinstance(op, scf.ForOp) or not e.calls.has_masks or _may_end_in_part(e, op):
+    one vector with a mask: where that is written in place, and on any machine without masks, which takes a dozen cycles
+    for such a store."""
+    if e.calls is None or not isinstance(op, scf.ForOp) or e.calls.has_masks and _may_end_in_part(e, op):
         return []
     steps, ops = known_steps(e, op), ops_within(op)[1:]
     inside = [o for o in ops if isinstance(o, llvm.LoadOp | llvm.StoreOp)]
     if not FEW_STEPS < steps < _TINY or not _is_surely_vectors(op, ops, inside):
+        return []
+    if not e.calls.has_masks and any(o.regions for o in ops):  # LLVM may cut the loop at a test, and tell the user so
         return []
     bits = max(bits_of(o.operands[0] if isinstance(o, llvm.StoreOp) else o.results[0]) for o in inside)
     lanes = min((_HALF_A_VECTOR // max(bits, 32), 4, 2), key=lambda n: steps // n + steps % n)
