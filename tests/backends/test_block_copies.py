@@ -12,6 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from heron import targets
+from heron.analysis.fusion.moved_blocks import moved_blocks
 from heron.compiling import compile
 from heron.evaluator import evaluate
 from heron.hlo.text import parse
@@ -251,3 +252,15 @@ def test_rows_of_many_computed_pieces_are_loops_over_each() -> None:
     text = f"HloModule m\nENTRY e {{ x = f32[50,3] parameter(0) {lines} ROOT r = f32[50,30] {joined} }}"
     program = check(text)
     assert program.stage("mlir").count("scf.for") >= 10
+
+
+def test_a_table_has_an_end() -> None:
+    """An array joined to itself again and again has more blocks than a table is worth."""
+    steps = "".join(f"v{n + 1} = s8[{2 << n}] concatenate(v{n}, v{n}), dimensions={{0}}\n" for n in range(17))
+    text = f"HloModule m\nENTRY e {{ v0 = s8[1] parameter(0)\n{steps} ROOT r = s8[{1 << 17}] reshape(v17) }}"
+    fusion = parse(
+        f"HloModule m\nbody {{ v0 = s8[1] parameter(0)\n{steps} ROOT r = s8[{1 << 17}] reshape(v17) }}\n"
+        f"ENTRY e {{ x = s8[1] parameter(0) ROOT f = s8[{1 << 17}] fusion(x), kind=kLoop, calls=body }}"
+    )
+    assert moved_blocks(fusion.entry.root) is None
+    check(text)

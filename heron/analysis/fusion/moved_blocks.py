@@ -20,6 +20,9 @@ from heron.analysis.indexing.hlo_maps import memory_order
 from heron.hlo.ir.instruction import Instruction
 from heron.hlo.ir.shape import Shape
 
+#: blocks that a concatenation may be made of: each is 40 bytes of a table
+MOST = 1 << 16
+
 
 class Block(NamedTuple):
     """``size`` bytes of a parameter from byte ``start`` on."""
@@ -79,7 +82,7 @@ def _joined(i: Instruction, known: dict[Instruction, _Joined | None]) -> _Joined
     blocks: list[Block] = []
     for o in i.operands:
         found = _blocks(o, known)
-        if found is None:
+        if found is None or len(blocks) + len(found) > MOST:
             return None
         blocks += found
     return _Joined(blocks, [*accumulate((b.size for b in blocks), initial=0)])

@@ -15,6 +15,7 @@ from math import prod
 from typing import NamedTuple
 
 from heron.analysis.fusion.fusion import outputs_of
+from heron.analysis.fusion.moved_blocks import MOST
 from heron.analysis.fusion.roles import is_view
 from heron.hlo.ir.instruction import Instruction
 
@@ -57,7 +58,7 @@ def _joined(i: Instruction, rows: int) -> list[Piece] | None:
     found: list[Piece] = []
     for o in i.operands:
         pieces = _pieces(o, rows) if o.shape.num_elements else []
-        if pieces is None:
+        if pieces is None or len(found) + len(pieces) > MOST:
             return None
         found += pieces
     return found

@@ -23,8 +23,8 @@ if TYPE_CHECKING:
 _NAME = "heron_copy_rows"
 #: rows that are copied piece by piece
 _ROWS = 64
-#: pieces that are worth another thread: one takes about a nanosecond
-_PORTION = 1 << 13
+#: pieces that are worth another thread: one takes about a nanosecond, and as long again for so many bytes
+_PORTION, _BYTES = 1 << 13, 16
 #: sizes up to which a piece is one word or two that may overlap, and the bits of these
 _WORDS = ((1, 8, 1), (3, 16, 2), (4, 32, 1), (7, 32, 2), (8, 64, 1), (15, 64, 2), (16, 128, 1), (32, 128, 2))
 #: words of the table ahead of the pieces, and for each piece
@@ -47,7 +47,7 @@ def write_row_copies(w: ProgramWriter, t: RowCopiesThunk) -> None:
         words += numbers[s.allocation], s.offset, step, size
     table = write_numbers(w, "pieces", words)
     arrays = [w.pointer(Slice(allocation, 0, end)) for allocation, end in ends.items()]
-    grain = max(1, _PORTION // len(t.origins))
+    grain = max(1, _PORTION // (len(t.origins) + sum(t.sizes) // _BYTES))
     write_range(w, _NAME, [table, w.pointer(t.target), *arrays], t.rows, grain)
 
 
