@@ -37,7 +37,8 @@ class FusionLegalizer(Pass):
     library's op inside, and a scatter only if nothing else comes out and what it updates comes in as it is: a kernel
     has no moment when all its threads are done with one array and have not begun the next. The parts are fused anew.
     A dot or convolution could be done inside, one element after the other, but takes a hundredth of the time alone. The
-    code that finds an element doubles with every reshape that takes dimensions apart.
+    code that finds an element doubles with every reshape that takes dimensions apart, so that a fusion has few of them
+    one behind the other.
 
     So are those in a computation that is applied to elements, which is no kernel, and those of kind kCustom, which
     names who is to compute them: kernels of another compiler, a library. With ``blocks`` one stays whose config states

@@ -19,7 +19,7 @@ class VariadicOpSplitter(Expander):
 
     The space for a GPU kernel's parameters is limited. The operands left over after whole parts wait for the next
     round, so that no small kernel is made for it alone. The parts are in memory until they are joined. ``splits`` tells
-    of which results they may be; None: of all.
+    which concatenations are joined so; None: all.
 
     ROOT r = f32[130] concatenate(f32[1] x, x, x, x, x, x, x, x, x, x, x, x, x, x, x, x, x, x, x, x, x, x, x, x, x, x,
       x, x, x, x, x, x, x, x, x, x, x, x, x, x, x, x, x, x, x, x, x, x, x, x, x, x, x, x, x, x, x, x, x, x, x, x, x, x,

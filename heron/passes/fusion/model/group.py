@@ -39,9 +39,9 @@ class Group:
     refused because that would be too many. ``slower``: times that an element takes longer than in vector loops of all
     threads. ``guarded``: members computed only where a condition holds. ``joints``: concatenations through which each
     member is read, itself included; ``divisions``: views through which it is read that take dimensions apart, likewise.
-    ``turns``, ``applies``: whether all elements go through a transpose of short rows,
-    and through a function such as exp. ``chosen``: members of which a gather chooses the elements; ``branches``:
-    whether one chooses them from the operands of a concatenation, which takes a branch for each.
+    ``turns``, ``applies``: whether all elements go through a transpose of short rows, and through a function such as
+    exp. ``chosen``: members of which a gather chooses the elements; ``branches``: whether one chooses them from the
+    operands of a concatenation, which takes a branch for each.
     """
 
     root: Instruction
